@@ -1,5 +1,6 @@
 """Brokers, racks, log dirs and replicas, as Kafka names them."""
 
 from rebalance_lib.topology.broker import Broker, TopicPartition
+from rebalance_lib.topology.snapshot import BROKERS, REPLICAS, Snapshot
 
-__all__ = ["Broker", "TopicPartition"]
+__all__ = ["BROKERS", "REPLICAS", "Broker", "Snapshot", "TopicPartition"]

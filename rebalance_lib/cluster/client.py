@@ -1,0 +1,216 @@
+"""A live cluster, through kafka-python's admin client, in this project's words.
+
+kafka-python returns most errors instead of raising them, and leaves out of its answer what the broker did not mention.
+Here a call either did what it says for every item, or raises a `ClusterError` that names the items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Self, TypeVar
+
+import kafka
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import KafkaError
+
+from rebalance_lib.errors import ClusterError
+from rebalance_lib.topology import Broker, TopicPartition
+
+BATCH = 1000  # partitions in one request: small enough for any broker's request limits
+DYNAMIC = frozenset({"DYNAMIC_BROKER_CONFIG", "DYNAMIC_TOPIC_CONFIG"})
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """What the cluster says of a partition now; ``leader`` is None while there is none."""
+
+    replicas: tuple[int, ...]
+    in_sync: frozenset[int]
+    leader: int | None
+    internal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """A reassignment under way."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas it ends with."""
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigValue:
+    """A setting as it stands: its value and Kafka's name of the place it comes from."""
+
+    value: str
+    source: str
+
+    @property
+    def dynamic(self) -> bool:
+        """Set on this very broker or topic, not inherited."""
+        return self.source in DYNAMIC
+
+
+class Cluster:
+    """An open connection to one cluster; use it as a context manager.
+
+    Args:
+        settings: What kafka-python's clients take: ``bootstrap_servers`` at least, and security settings.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        servers = settings.get("bootstrap_servers")
+        options = {"client_id": "kafka-rebalance", "bootstrap_timeout_ms": 10_000, **settings}
+        with _kafka_errors(f"cannot reach a Kafka cluster at {servers}"):
+            self._admin = KafkaAdminClient(**options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._admin.close()
+
+    def describe(self) -> dict[str, Any]:
+        """The cluster's id and all registered brokers, fenced ones marked, as kafka-python gives them."""
+        with _kafka_errors("the cluster did not describe itself"):
+            return dict(self._admin.describe_cluster())
+
+    def cluster_id(self) -> str:
+        """Kafka's id of the cluster."""
+        return str(self.describe()["cluster_id"])
+
+    def alive_brokers(self) -> dict[int, Broker]:
+        """The brokers that are registered and not fenced."""
+        return {
+            entry["broker_id"]: Broker(entry["broker_id"], entry["rack"])
+            for entry in self.describe()["brokers"]
+            if not entry.get("is_fenced")
+        }
+
+    def partitions(self, topics: Iterable[str] | None = None) -> dict[TopicPartition, PartitionState]:
+        """The state of every partition of these topics (of all, without names); unknown topics are left out."""
+        names = None if topics is None else sorted(set(topics))
+        if names == []:
+            return {}
+        with _kafka_errors("the cluster did not describe its topics"):
+            described = self._admin.describe_topics(names)
+        return {
+            TopicPartition(topic["name"], entry["partition_index"]): PartitionState(
+                replicas=tuple(entry["replica_nodes"]),
+                in_sync=frozenset(entry["isr_nodes"]),
+                leader=entry["leader_id"] if entry["leader_id"] >= 0 else None,
+                internal=topic["is_internal"],
+            )
+            for topic in described
+            for entry in topic["partitions"]
+        }
+
+    def log_dirs(self, broker: int) -> list[dict[str, Any]]:
+        """The log dirs of one broker with the sizes of their replicas, as kafka-python gives them."""
+        with _kafka_errors(f"broker {broker} did not describe its log dirs"):
+            answer = self._admin.describe_log_dirs(brokers=[broker])
+        return [log_dir for entry in answer for log_dir in entry["log_dirs"]]
+
+    def reassignments(self) -> dict[TopicPartition, Reassignment]:
+        """Every reassignment under way, whoever started it."""
+        with _kafka_errors("the cluster did not list its reassignments"):
+            listed = self._admin.list_partition_reassignments()
+        return {
+            TopicPartition(*partition): Reassignment(
+                replicas=tuple(entry["replicas"]),
+                adding=tuple(entry["adding_replicas"]),
+                removing=tuple(entry["removing_replicas"]),
+            )
+            for partition, entry in listed.items()
+        }
+
+    def reassign(self, targets: Mapping[TopicPartition, Sequence[int] | None]) -> None:
+        """Submit new replica lists; None cancels. Raises with every partition that the controller did not accept."""
+        for batch in _batches(targets.items()):
+            request = {
+                kafka.TopicPartition(*partition): None if replicas is None else list(replicas)
+                for partition, replicas in batch
+            }
+            with _kafka_errors("the controller did not take the reassignment"):
+                answer = self._admin.alter_partition_reassignments(request)
+            refused = {
+                TopicPartition(*partition): answer[partition].__name__ if partition in answer else "not answered"
+                for partition in request
+                if answer.get(partition, True) is not None
+            }
+            if refused:
+                listed = ", ".join(f"{partition}: {reason}" for partition, reason in sorted(refused.items())[:10])
+                raise ClusterError(f"the controller refused {len(refused)} of {len(request)} partitions: {listed}")
+
+    def broker_config(self, broker: int, keys: Sequence[str]) -> dict[str, ConfigValue]:
+        """These settings of a broker, where they have a value."""
+        return self._describe_config(ConfigResourceType.BROKER, str(broker), keys)
+
+    def topic_config(self, topic: str, keys: Sequence[str]) -> dict[str, ConfigValue]:
+        """These settings of a topic, where they have a value."""
+        return self._describe_config(ConfigResourceType.TOPIC, topic, keys)
+
+    def alter_broker_config(self, broker: int, changes: Mapping[str, str | None]) -> None:
+        """Set these dynamic settings of one broker; None deletes."""
+        self._alter_config(ConfigResourceType.BROKER, str(broker), changes)
+
+    def alter_topic_config(self, topic: str, changes: Mapping[str, str | None]) -> None:
+        """Set these settings of one topic; None deletes."""
+        self._alter_config(ConfigResourceType.TOPIC, topic, changes)
+
+    def elect_preferred_leaders(self, partitions: Iterable[TopicPartition]) -> None:
+        """Make the first replica of each partition its leader, where it is in sync and not the leader already."""
+        for batch in _batches(sorted(partitions)):
+            by_topic: dict[str, list[int]] = {}
+            for topic, partition in batch:
+                by_topic.setdefault(topic, []).append(partition)
+            with _kafka_errors("the controller did not elect preferred leaders"):
+                self._admin.elect_leaders(0, by_topic, raise_errors=False)
+
+    def _describe_config(self, kind: ConfigResourceType, name: str, keys: Sequence[str]) -> dict[str, ConfigValue]:
+        with _kafka_errors(f"the settings of {kind.name.lower()} {name} could not be read"):
+            answer = self._admin.describe_configs([ConfigResource(kind, name, list(keys))], config_filter="all")
+        entries = answer[kind.name.lower()].get(name, {})
+        return {
+            key: ConfigValue(entry["value"], entry["config_source"])
+            for key, entry in entries.items()
+            if entry["value"] not in (None, "")
+        }
+
+    def _alter_config(self, kind: ConfigResourceType, name: str, changes: Mapping[str, str | None]) -> None:
+        if not changes:
+            return
+        operations = {key: ("DELETE", None) if value is None else ("SET", value) for key, value in changes.items()}
+        with _kafka_errors(f"the settings of {kind.name.lower()} {name} could not be changed"):
+            # Kafka does not list throttle rates among a broker's known settings until one is set.
+            answer = self._admin.alter_configs([ConfigResource(kind, name, operations)], raise_on_unknown=False)
+        result = answer[kind.name.lower()].get(name, "not answered")
+        if result != "OK":
+            raise ClusterError(f"{kind.name.lower()} {name} did not take {dict(changes)}: {result}")
+
+
+Item = TypeVar("Item")
+
+
+def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
+    iterator = iter(items)
+    while batch := list(islice(iterator, BATCH)):
+        yield batch
+
+
+@contextmanager
+def _kafka_errors(what: str) -> Iterator[None]:
+    try:
+        yield
+    except KafkaError as error:
+        raise ClusterError(f"{what}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,98 @@
+"""A cluster at one moment, as two tables with one declared schema each.
+
+``BROKERS`` has a row per registered broker, ``REPLICAS`` a row per replica, sorted by topic, partition and position in
+the replica list; position 0 is the preferred leader. While a reassignment runs, Kafka lists the adding replicas among
+the others: they are marked here, so that nobody takes them for a higher replication factor.
+
+Example: partition 0 of ``orders`` on brokers 2 (leader) and 1, of 10 bytes each, is the two rows
+``orders 0 0 2 leader in-sync 10`` and ``orders 0 1 1 - in-sync 10``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_lib.topology.broker import Broker
+
+LOG_DIR = pa.struct(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("total_bytes", pa.int64()),
+        pa.field("usable_bytes", pa.int64()),
+    ]
+)
+BROKERS = pa.schema(
+    [
+        pa.field("broker", pa.int32(), nullable=False),
+        pa.field("rack", pa.string()),
+        pa.field("host", pa.string(), nullable=False),
+        pa.field("port", pa.int32(), nullable=False),
+        pa.field("alive", pa.bool_(), nullable=False),
+        pa.field("log_dirs", pa.list_(LOG_DIR), nullable=False),
+    ]
+)
+REPLICAS = pa.schema(
+    [
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("position", pa.int16(), nullable=False),
+        pa.field("broker", pa.int32(), nullable=False),
+        pa.field("leader", pa.bool_(), nullable=False),
+        pa.field("in_sync", pa.bool_(), nullable=False),
+        pa.field("adding", pa.bool_(), nullable=False),
+        pa.field("removing", pa.bool_(), nullable=False),
+        pa.field("internal", pa.bool_(), nullable=False),
+        pa.field("size_bytes", pa.int64()),  # null where the broker or the log dir did not answer
+        pa.field("log_dir", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A cluster's id, when it was looked at (ISO 8601, UTC), and its two tables."""
+
+    cluster_id: str
+    taken_at: str
+    brokers: pa.Table
+    replicas: pa.Table
+
+    @classmethod
+    def from_tables(cls, brokers: pa.Table, replicas: pa.Table) -> Self:
+        """Read back what `tables` gave."""
+        metadata = brokers.schema.metadata or {}
+        return cls(
+            cluster_id=metadata.get(b"cluster_id", b"").decode(),
+            taken_at=metadata.get(b"taken_at", b"").decode(),
+            brokers=brokers.cast(BROKERS),
+            replicas=replicas.cast(REPLICAS),
+        )
+
+    def tables(self) -> tuple[pa.Table, pa.Table]:
+        """Both tables, each carrying the cluster id and the time, so that a file alone tells where it is from."""
+        metadata = {"cluster_id": self.cluster_id, "taken_at": self.taken_at}
+        return self.brokers.replace_schema_metadata(metadata), self.replicas.replace_schema_metadata(metadata)
+
+    def alive_brokers(self) -> list[Broker]:
+        """The brokers that were alive, by id."""
+        alive = self.brokers.filter(self.brokers["alive"]).sort_by("broker")
+        ids, racks = alive["broker"].to_pylist(), alive["rack"].to_pylist()
+        return [Broker(id_, rack) for id_, rack in zip(ids, racks, strict=True)]
+
+    def load_per_broker(self) -> pa.Table:
+        """Per registered broker: bytes, replicas and leaders, sorted by id; empty brokers have zeros."""
+        held = self.replicas.group_by("broker").aggregate([("size_bytes", "sum"), ("broker", "count")])
+        led = self.replicas.filter(self.replicas["leader"]).group_by("broker").aggregate([("leader", "count")])
+        table = self.brokers.select(["broker", "rack"]).join(held, "broker").join(led, "broker").sort_by("broker")
+        columns = {"bytes": "size_bytes_sum", "replicas": "broker_count", "leaders": "leader_count"}
+        return pa.table(
+            {
+                "broker": table["broker"],
+                "rack": table["rack"],
+                **{name: pc.fill_null(table[column], 0) for name, column in columns.items()},
+            }
+        )
