@@ -1,0 +1,147 @@
+"""Columns of lists, and partitions as numbers: the shapes that let numpy work without a row loop.
+
+A column of replica lists is held as Arrow holds it: all values one after another, and the offsets where
+each row begins. A partition is held as one int64 that sorts as the partition does: the rank of its topic in
+the upper bits, its number in the lower 31. Ranks only mean something among tables that were ranked
+together.
+
+Example: the replica lists ``[4, 1]``, ``[]`` and ``[7]`` are ``values = 4 1 7`` and ``offsets = 0 2 2 3``;
+the rows that the three values belong to are ``0 0 2``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_lib.topology import TopicPartition
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_PARTITION_BITS = 31
+_VALUE_BITS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """A column of lists of int32 values, none of them null."""
+
+    offsets: NDArray[np.int64]
+    values: NDArray[np.int32]
+
+    @classmethod
+    def from_lengths(cls, lengths: NDArray[np.int64], values: NDArray[np.int32]) -> Lists:
+        """Cut values, given one after another, into rows of these lengths."""
+        offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        return cls(offsets, values)
+
+    @classmethod
+    def from_column(cls, column: pa.ChunkedArray[Any] | pa.Array[Any]) -> Lists:
+        """Read an Arrow column of lists of int32; a null list reads as an empty one."""
+        array = one_chunk(column)
+        return cls.from_lengths(list_lengths(array), array.flatten().to_numpy(zero_copy_only=False))
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many values each row has."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """The row of each value."""
+        return np.repeat(np.arange(len(self.offsets) - 1, dtype=np.int64), self.lengths)
+
+    @cached_property
+    def keys(self) -> NDArray[np.int64]:
+        """Each value, 0 or more, with its row in one number, so that rows can be compared as sets."""
+        return (self.rows << _VALUE_BITS) | self.values
+
+    def take(self, rows: NDArray[np.int64]) -> Lists:
+        """The given rows, in the given order."""
+        lengths = self.lengths[rows]
+        taken = Lists.from_lengths(lengths, self.values[:0])
+        within = np.arange(taken.offsets[-1], dtype=np.int64) - np.repeat(taken.offsets[:-1], lengths)
+        return Lists(taken.offsets, self.values[np.repeat(self.offsets[:-1][rows], lengths) + within])
+
+    def where(self, mask: NDArray[np.bool_]) -> Lists:
+        """The same rows with only those values that the mask, one flag a value, keeps."""
+        return Lists.from_lengths(self.count_by_row(mask), self.values[mask])
+
+    def count_by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """How many values of each row the mask marks."""
+        running = np.zeros(len(mask) + 1, dtype=np.int64)
+        np.cumsum(mask, out=running[1:])
+        return running[self.offsets[1:]] - running[self.offsets[:-1]]
+
+    def contained_in(self, other: Lists) -> NDArray[np.bool_]:
+        """For each value, whether the same row of the other column has it too."""
+        return np.isin(self.keys, other.keys)
+
+    def position_in(self, other: Lists) -> NDArray[np.int64]:
+        """For each value, where the other column's values hold it in the same row; -1 where they do not."""
+        if not len(other.values):
+            return np.full(len(self.values), -1, dtype=np.int64)
+        order = np.argsort(other.keys, kind="stable")
+        found = order[np.minimum(np.searchsorted(other.keys, self.keys, sorter=order), len(order) - 1)]
+        return np.where(other.keys[found] == self.keys, found, -1)
+
+    def same_rows(self, other: Lists) -> NDArray[np.bool_]:
+        """For each row, whether both columns have the same values in the same order."""
+        same = self.lengths == other.lengths
+        rows = np.flatnonzero(same)
+        mine, theirs = self.take(rows), other.take(rows)
+        same[rows] = mine.count_by_row(mine.values != theirs.values) == 0
+        return same
+
+    def to_arrow(self) -> pa.Array[Any]:
+        """The column as an Arrow list array."""
+        return pa.ListArray.from_arrays(
+            pa.array(self.offsets.astype(np.int32)), pa.array(self.values, pa.int32())
+        )
+
+
+def one_chunk(column: pa.ChunkedArray[Any] | pa.Array[Any]) -> Any:
+    """The column as one Arrow array; ``Any``, since what it can do depends on its type at run time."""
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def list_lengths(array: Any) -> NDArray[np.int64]:
+    """How many values each list of an Arrow list array has; none for a null list."""
+    lengths: NDArray[np.int64] = (
+        pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    )
+    return lengths
+
+
+def partition_keys(*tables: pa.Table) -> list[NDArray[np.int64]]:
+    """One number for each row's partition, sorting as partitions do, comparable among these tables."""
+    encoded = [one_chunk(table["topic"]).dictionary_encode() for table in tables]
+    topics = sorted(set().union(*(column.dictionary.to_pylist() for column in encoded)))
+    rank = {topic: number for number, topic in enumerate(topics)}
+    keys = []
+    for table, column in zip(tables, encoded, strict=True):
+        ranks = np.array([rank[topic] for topic in column.dictionary.to_pylist()], dtype=np.int64)
+        topic_of_row = column.indices.to_numpy(zero_copy_only=False)
+        partition = one_chunk(table["partition"]).to_numpy(zero_copy_only=False)
+        keys.append((ranks[topic_of_row] << _PARTITION_BITS) | partition)
+    return keys
+
+
+def partition_at(table: pa.Table, row: int | np.integer[Any]) -> TopicPartition:
+    """The partition of one row."""
+    return TopicPartition(table["topic"][int(row)].as_py(), table["partition"][int(row)].as_py())
+
+
+def find_sorted(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each wanted key stands in sorted keys; -1 where it does not."""
+    if not len(keys):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    found = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[found] == wanted, found, -1)
