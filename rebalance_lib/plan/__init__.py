@@ -1,7 +1,26 @@
 """Reassignment plans: their JSON, their digest, what they change, the way back, and what makes one right."""
 
-from rebalance_lib.plan.diff import DIFF_SCHEMA, PlanDiff, diff
+from rebalance_lib.plan.diff import DIFF_SCHEMA, PlanDiff, SizeSource, diff
 from rebalance_lib.plan.plan import PLAN_SCHEMA, Plan, PlanEntry
 from rebalance_lib.plan.reassignment_json import format_plan, parse_plan
+from rebalance_lib.plan.rollback import rollback
+from rebalance_lib.plan.topics_json import format_topics_to_move, parse_topics_to_move
+from rebalance_lib.plan.verify import Rule, Violation, verify_plan
 
-__all__ = ["DIFF_SCHEMA", "PLAN_SCHEMA", "Plan", "PlanDiff", "PlanEntry", "diff", "format_plan", "parse_plan"]
+__all__ = [
+    "DIFF_SCHEMA",
+    "PLAN_SCHEMA",
+    "Plan",
+    "PlanDiff",
+    "PlanEntry",
+    "Rule",
+    "SizeSource",
+    "Violation",
+    "diff",
+    "format_plan",
+    "format_topics_to_move",
+    "parse_plan",
+    "parse_topics_to_move",
+    "rollback",
+    "verify_plan",
+]

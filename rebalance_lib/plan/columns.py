@@ -2,7 +2,7 @@
 
 A column of replica lists is held as Arrow holds it: all values one after another, and the offsets where
 each row begins. A partition is held as one int64 that sorts as the partition does: the rank of its topic in
-the upper bits, its number in the lower 31. Ranks only mean something among tables that were ranked
+the upper 32 bits, its number in the lower. Ranks only mean something among tables that were ranked
 together.
 
 Example: the replica lists ``[4, 1]``, ``[]`` and ``[7]`` are ``values = 4 1 7`` and ``offsets = 0 2 2 3``;
@@ -22,10 +22,13 @@ import pyarrow.compute as pc
 from rebalance_lib.topology import TopicPartition
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from numpy.typing import NDArray
 
-_PARTITION_BITS = 31
-_VALUE_BITS = 32
+    _Integers: TypeAlias = NDArray[np.signedinteger[Any]]
+
+_INT32_BITS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +63,8 @@ class Lists:
 
     @cached_property
     def keys(self) -> NDArray[np.int64]:
-        """Each value, 0 or more, with its row in one number, so that rows can be compared as sets."""
-        return (self.rows << _VALUE_BITS) | self.values
+        """Each value with its row in one number, so that rows can be compared as sets."""
+        return (self.rows << _INT32_BITS) + self.values
 
     def take(self, rows: NDArray[np.int64]) -> Lists:
         """The given rows, in the given order."""
@@ -94,7 +97,7 @@ class Lists:
 
     def same_rows(self, other: Lists) -> NDArray[np.bool_]:
         """For each row, whether both columns have the same values in the same order."""
-        same = self.lengths == other.lengths
+        same: NDArray[np.bool_] = self.lengths == other.lengths
         rows = np.flatnonzero(same)
         mine, theirs = self.take(rows), other.take(rows)
         same[rows] = mine.count_by_row(mine.values != theirs.values) == 0
@@ -102,9 +105,7 @@ class Lists:
 
     def to_arrow(self) -> pa.Array[Any]:
         """The column as an Arrow list array."""
-        return pa.ListArray.from_arrays(
-            pa.array(self.offsets.astype(np.int32)), pa.array(self.values, pa.int32())
-        )
+        return pa.ListArray.from_arrays(pa.array(self.offsets, pa.int32()), pa.array(self.values, pa.int32()))
 
 
 def one_chunk(column: pa.ChunkedArray[Any] | pa.Array[Any]) -> Any:
@@ -130,7 +131,7 @@ def partition_keys(*tables: pa.Table) -> list[NDArray[np.int64]]:
         ranks = np.array([rank[topic] for topic in column.dictionary.to_pylist()], dtype=np.int64)
         topic_of_row = column.indices.to_numpy(zero_copy_only=False)
         partition = one_chunk(table["partition"]).to_numpy(zero_copy_only=False)
-        keys.append((ranks[topic_of_row] << _PARTITION_BITS) | partition)
+        keys.append((ranks[topic_of_row] << _INT32_BITS) + partition)
     return keys
 
 
@@ -139,7 +140,7 @@ def partition_at(table: pa.Table, row: int | np.integer[Any]) -> TopicPartition:
     return TopicPartition(table["topic"][int(row)].as_py(), table["partition"][int(row)].as_py())
 
 
-def find_sorted(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+def find_sorted(keys: _Integers, wanted: _Integers) -> NDArray[np.int64]:
     """Where each wanted key stands in sorted keys; -1 where it does not."""
     if not len(keys):
         return np.full(len(wanted), -1, dtype=np.int64)

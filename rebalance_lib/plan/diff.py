@@ -53,21 +53,20 @@ if TYPE_CHECKING:
 
 SizeSource: TypeAlias = Mapping[TopicPartition, int] | pa.Table
 
-DIFF_SCHEMA = pa.schema(
-    [
-        pa.field("topic", pa.string(), nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("before", pa.list_(pa.int32()), nullable=False),
-        pa.field("after", pa.list_(pa.int32()), nullable=False),
-        pa.field("adding", pa.list_(pa.int32()), nullable=False),
-        pa.field("removing", pa.list_(pa.int32()), nullable=False),
-        pa.field("leader_moved", pa.bool_(), nullable=False),
-        pa.field("order_only", pa.bool_(), nullable=False),
-        pa.field("moving_log_dirs", pa.list_(pa.int32()), nullable=False),
-        pa.field("bytes_moved", pa.int64()),
-        pa.field("bytes_between_log_dirs", pa.int64()),
-    ]
-)
+_FIELDS: list[pa.Field[Any]] = [
+    pa.field("topic", pa.string(), nullable=False),
+    pa.field("partition", pa.int32(), nullable=False),
+    pa.field("before", pa.list_(pa.int32()), nullable=False),
+    pa.field("after", pa.list_(pa.int32()), nullable=False),
+    pa.field("adding", pa.list_(pa.int32()), nullable=False),
+    pa.field("removing", pa.list_(pa.int32()), nullable=False),
+    pa.field("leader_moved", pa.bool_(), nullable=False),
+    pa.field("order_only", pa.bool_(), nullable=False),
+    pa.field("moving_log_dirs", pa.list_(pa.int32()), nullable=False),
+    pa.field("bytes_moved", pa.int64()),
+    pa.field("bytes_between_log_dirs", pa.int64()),
+]
+DIFF_SCHEMA = pa.schema(_FIELDS)
 
 
 @dataclass(frozen=True)
@@ -87,9 +86,6 @@ class PlanDiff:
     def __bool__(self) -> bool:
         return self.partitions_changed > 0
 
-    def __hash__(self) -> int:
-        return hash((self.partitions_changed, self.replicas_moved, self.leaders_moved, self.bytes_moved))
-
 
 def diff(before: Plan, after: Plan, sizes: SizeSource | None = None) -> PlanDiff:
     """What changes from one assignment to the other.
@@ -97,48 +93,12 @@ def diff(before: Plan, after: Plan, sizes: SizeSource | None = None) -> PlanDiff
     Raises InvalidInputError for a partition of ``after`` that ``before`` lacks, and for one that moves data
     and that ``sizes`` lacks.
     """
-    rows = rows_of(after, before)
-    prior = before.entries.take(pa.array(rows))
-    old, new = Lists.from_column(prior["replicas"]), Lists.from_column(after.entries["replicas"])
-    moving = _moving_log_dirs(prior, after.entries, old, new)
-    changed = np.flatnonzero(~old.same_rows(new) | (new.count_by_row(moving) > 0))
-    return _diff_of(
-        prior.take(pa.array(changed)),
-        after.entries.take(pa.array(changed)),
-        new.where(moving).take(changed),
-        None if sizes is None else Sizes.from_source(sizes),
-    )
-
-
-def rows_of(plan: Plan, before: Plan) -> NDArray[np.int64]:
-    """The row of ``before`` for each partition of the plan; raises InvalidInputError if it has none."""
-    keys, known = partition_keys(plan.entries, before.entries)
-    rows = find_sorted(known, keys)
-    missing = np.flatnonzero(rows < 0)
-    if len(missing):
-        message = (
-            f"{partition_at(plan.entries, missing[0])} is in the plan but not in the assignment before it"
-        )
-        others = f", nor are {len(missing) - 1} others" if len(missing) > 1 else ""
-        raise InvalidInputError(
-            f"{message}{others}; read the assignment again, or leave the partition out of the plan"
-        )
-    return rows
-
-
-def _diff_of(prior: pa.Table, target: pa.Table, moving: Lists, sizes: Sizes | None) -> PlanDiff:
+    prior, target, moving = changed_entries(before, after)
     old, new = Lists.from_column(prior["replicas"]), Lists.from_column(target["replicas"])
     adding, removing = new.where(~new.contained_in(old)), old.where(~old.contained_in(new))
     leader_moved = new.values[new.offsets[:-1]] != old.values[old.offsets[:-1]]
-    same_brokers = (adding.lengths == 0) & (removing.lengths == 0)
-    order_only = same_brokers & ~old.same_rows(new)
-    bytes_moved: Any = pa.nulls(len(leader_moved), pa.int64())
-    bytes_between: Any = bytes_moved
-    if sizes is not None:
-        bytes_moved, bytes_between = (
-            sizes.bytes_added(prior, adding),
-            sizes.bytes_within_brokers(target, moving),
-        )
+    order_only = (adding.lengths == 0) & (removing.lengths == 0) & ~old.same_rows(new)
+    bytes_moved, bytes_between = _bytes(sizes, prior, target, adding, moving)
     columns = [
         target["topic"],
         target["partition"],
@@ -149,8 +109,8 @@ def _diff_of(prior: pa.Table, target: pa.Table, moving: Lists, sizes: Sizes | No
         pa.array(leader_moved),
         pa.array(order_only),
         moving.to_arrow(),
-        pa.array(bytes_moved),
-        pa.array(bytes_between),
+        bytes_moved,
+        bytes_between,
     ]
     return PlanDiff(
         changes=pa.table(columns, schema=DIFF_SCHEMA),
@@ -160,9 +120,42 @@ def _diff_of(prior: pa.Table, target: pa.Table, moving: Lists, sizes: Sizes | No
         leaders_moved=int(leader_moved.sum()),
         order_only=int(order_only.sum()),
         log_dir_moves=len(moving.values),
-        bytes_moved=None if sizes is None else int(bytes_moved.sum()),
-        bytes_between_log_dirs=None if sizes is None else int(bytes_between.sum()),
+        bytes_moved=None if sizes is None else pc.sum(bytes_moved, min_count=0).as_py(),
+        bytes_between_log_dirs=None if sizes is None else pc.sum(bytes_between, min_count=0).as_py(),
     )
+
+
+def changed_entries(before: Plan, after: Plan) -> tuple[pa.Table, pa.Table, Lists]:
+    """The entries before and after of what changes, and the brokers where only the log dir does."""
+    prior = before.entries.take(_rows_in(before, after))
+    old, new = Lists.from_column(prior["replicas"]), Lists.from_column(after.entries["replicas"])
+    moving = _moving_log_dirs(prior, after.entries, old, new)
+    changed = np.flatnonzero(~old.same_rows(new) | (new.count_by_row(moving) > 0))
+    return prior.take(changed), after.entries.take(changed), new.where(moving).take(changed)
+
+
+def _rows_in(before: Plan, plan: Plan) -> NDArray[np.int64]:
+    """The row of ``before`` for each partition of the plan; raises InvalidInputError if it has none."""
+    keys, known = partition_keys(plan.entries, before.entries)
+    rows = find_sorted(known, keys)
+    missing = np.flatnonzero(rows < 0)
+    if len(missing):
+        partition = partition_at(plan.entries, missing[0])
+        others = f", nor are {len(missing) - 1} others" if len(missing) > 1 else ""
+        message = f"{partition} is in the plan but not in the assignment before it{others}"
+        raise InvalidInputError(f"{message}; read the assignment again, or leave it out of the plan")
+    return rows
+
+
+def _bytes(
+    source: SizeSource | None, prior: pa.Table, target: pa.Table, adding: Lists, moving: Lists
+) -> tuple[Any, Any]:
+    if source is None:
+        unknown = pa.nulls(target.num_rows, pa.int64())
+        return unknown, unknown
+    sizes = Sizes.from_source(source)
+    added, within = sizes.bytes_added(prior, adding), sizes.bytes_within_brokers(target, moving)
+    return pa.array(added, pa.int64()), pa.array(within, pa.int64())
 
 
 def _moving_log_dirs(prior: pa.Table, target: pa.Table, old: Lists, new: Lists) -> NDArray[np.bool_]:
@@ -172,7 +165,10 @@ def _moving_log_dirs(prior: pa.Table, target: pa.Table, old: Lists, new: Lists) 
     codes_before, codes_after = _log_dir_codes(prior, target)
     place = new.position_in(old)
     stays = place >= 0
-    return stays & (codes_after >= 0) & (codes_after != np.where(stays, codes_before[place], -1))
+    moves: NDArray[np.bool_] = (
+        stays & (codes_after >= 0) & (codes_after != np.where(stays, codes_before[place], -1))
+    )
+    return moves
 
 
 def _log_dir_codes(*tables: pa.Table) -> list[NDArray[np.int64]]:
@@ -188,5 +184,5 @@ def _log_dir_of_replicas(table: pa.Table) -> Any:
     given = np.repeat(log_dirs.is_valid().to_numpy(zero_copy_only=False), replicas)
     place = np.where(given, np.cumsum(given) - 1, -1)
     flat = log_dirs.flatten()
-    named = pc.if_else(pc.equal(flat, ANY_LOG_DIR), pa.scalar(None, pa.string()), flat)
+    named = pc.if_else(pc.equal(flat, pa.scalar(ANY_LOG_DIR)), pa.scalar(None, pa.string()), flat)
     return named.take(pa.array(place, mask=place < 0))

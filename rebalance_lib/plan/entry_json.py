@@ -43,14 +43,14 @@ def _texts(entries: pa.Table) -> list[str]:
         _joined(log_dirs, _escaped(log_dirs.flatten())),
         "]}",
     ]
-    return pc.binary_join_element_wise(*parts, "").to_pylist()  # type: ignore[no-any-return, call-overload]
+    return pc.binary_join_element_wise(*parts, "").to_pylist()  # type: ignore[no-any-return]
 
 
 def _joined(lists: Any, values: Any) -> Any:
     """The values of each list with commas between; an empty text for a null list."""
     ends = pc.cumulative_sum(pa.array(list_lengths(lists), pa.int32()))
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
-    return pc.binary_join(pa.ListArray.from_arrays(offsets, values), ",")  # type: ignore[call-overload]
+    return pc.binary_join(pa.ListArray.from_arrays(offsets, values), ",")
 
 
 def _log_dirs_key(log_dirs: Any) -> Any:

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rebalance_lib.plan.columns import Lists, list_lengths, one_chunk, partition_keys
-from rebalance_lib.topology import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +54,12 @@ def shown(value: object) -> str:
     """A value as an error message shows it: as JSON writes it, and never longer than a line."""
     text = json.dumps(value, default=repr)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def partition_name(topic: object, partition: object) -> str:
+    """Whatever was given as topic and partition, as Kafka prints them, and no longer than a line."""
+    name = f"{topic}-{partition}"
+    return name if len(name) <= 100 else f"{name[:60]}...{name[-37:]}"
 
 
 def topic_problem(topic: str) -> str | None:
@@ -95,7 +100,7 @@ def _faults(table: pa.Table) -> Iterator[Fault]:
 
 def _fault(table: pa.Table, entry: int, field: str, problem: str) -> Fault:
     row = table.slice(entry, 1).to_pylist()[0]
-    return Fault(entry, str(TopicPartition(row["topic"], row["partition"])), field, row[field], problem)
+    return Fault(entry, partition_name(row["topic"], row["partition"]), field, row[field], problem)
 
 
 def _topic_faults(table: pa.Table) -> Iterator[Fault]:

@@ -31,14 +31,13 @@ from rebalance_lib.topology import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-PLAN_SCHEMA = pa.schema(
-    [
-        pa.field("topic", pa.string(), nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("replicas", pa.list_(pa.int32()), nullable=False),
-        pa.field("log_dirs", pa.list_(pa.string())),
-    ]
-)
+_FIELDS: list[pa.Field[Any]] = [
+    pa.field("topic", pa.string(), nullable=False),
+    pa.field("partition", pa.int32(), nullable=False),
+    pa.field("replicas", pa.list_(pa.int32()), nullable=False),
+    pa.field("log_dirs", pa.list_(pa.string())),
+]
+PLAN_SCHEMA = pa.schema(_FIELDS)
 
 _ROWS_AT_A_TIME = 1 << 16
 
@@ -65,7 +64,7 @@ class Plan:
     entries: pa.Table
 
     def __post_init__(self) -> None:
-        entries = _in_schema(self.entries)
+        entries = in_plan_schema(self.entries)
         fault = first_fault(entries)
         if fault is not None:
             raise PlanFormatError(str(fault))
@@ -132,7 +131,7 @@ def _rows(entries: pa.Table) -> Iterator[PlanEntry]:
         yield PlanEntry(topic, partition, tuple(replicas), None if log_dirs is None else tuple(log_dirs))
 
 
-def _in_schema(table: pa.Table) -> pa.Table:
+def in_plan_schema(table: pa.Table) -> pa.Table:
     """The columns of the schema in its types, still nullable: a null is reported with its entry."""
     columns = []
     for field in PLAN_SCHEMA:
@@ -154,7 +153,7 @@ def _normalised(entries: pa.Table) -> pa.Table:
     """Null for log dirs that leave the choice to Kafka."""
     log_dirs = one_chunk(entries["log_dirs"])
     if log_dirs.null_count < len(log_dirs):
-        named = pc.not_equal(log_dirs.flatten(), ANY_LOG_DIR).to_numpy(zero_copy_only=False)
+        named = pc.not_equal(log_dirs.flatten(), pa.scalar(ANY_LOG_DIR)).to_numpy(zero_copy_only=False)
         lengths = list_lengths(log_dirs)
         named_of_row = Lists.from_lengths(lengths, np.empty(0, np.int32)).count_by_row(named)
         log_dirs = pc.if_else(pa.array(named_of_row > 0), log_dirs, pa.scalar(None, log_dirs.type))
@@ -167,4 +166,4 @@ def _sorted(entries: pa.Table) -> pa.Table:
     keys = partition_keys(entries)[0]
     if np.all(keys[1:] > keys[:-1]):
         return entries
-    return entries.take(pa.array(np.argsort(keys, kind="stable"))).combine_chunks()
+    return entries.take(np.argsort(keys, kind="stable")).combine_chunks()

@@ -40,8 +40,7 @@ class Sizes:
     def from_source(cls, source: Mapping[TopicPartition, int] | pa.Table) -> Sizes:
         """Sizes from a mapping or a table; raises InvalidInputError for missing columns, types or values."""
         if isinstance(source, Mapping):
-            topics, partitions = [topic for topic, _ in source], [partition for _, partition in source]
-            source = pa.table({"topic": topics, "partition": partitions, "size_bytes": list(source.values())})
+            source = _table_of(source)
         names = [name for name in _TYPES if name in source.column_names or name in _REQUIRED]
         missing = [name for name in names if name not in source.column_names]
         if missing:
@@ -58,7 +57,13 @@ class Sizes:
                 raise InvalidInputError(
                     f"sizes have no {name} in {table[name].null_count} rows; leave those rows out"
                 )
-        return cls(table)
+        sizes = cls(table)
+        negative = np.flatnonzero(sizes._size_bytes < 0)
+        if len(negative):
+            row = negative[0]
+            size = sizes._size_bytes[row]
+            raise InvalidInputError(f"the size of {partition_at(table, row)} is {size}; give 0 or more bytes")
+        return sizes
 
     @property
     def by_replica(self) -> bool:
@@ -69,7 +74,7 @@ class Sizes:
         """For each row, the bytes that its added replicas copy from the leader of the prior assignment."""
         counts = adding.lengths
         rows = np.flatnonzero(counts)
-        asked = prior.take(pa.array(rows))
+        asked = prior.take(rows)
         size = self._of_partitions(asked)
         if self.by_replica:
             replicas = Lists.from_column(asked["replicas"])
@@ -81,7 +86,7 @@ class Sizes:
 
     def bytes_within_brokers(self, target: pa.Table, moving: Lists) -> NDArray[np.int64]:
         """For each row, the bytes of the replicas that move between log dirs of their broker."""
-        asked = target.take(pa.array(moving.rows))
+        asked = target.take(moving.rows)
         if self.by_replica:
             place = self._find_replicas(asked, moving.values)
             _refuse_missing(asked, place)
@@ -111,12 +116,25 @@ class Sizes:
         """The row of the size of each partition asked for on the broker beside it; -1 where there is none."""
         keys, known = partition_keys(asked, self.table)
         partitions = np.unique(known)
-        replicas = (find_sorted(partitions, known) << 32) | one_chunk(self.table["broker"]).to_numpy()
+        replicas = (find_sorted(partitions, known) << 32) + one_chunk(self.table["broker"]).to_numpy()
         order = np.argsort(replicas, kind="stable")
-        place = find_sorted(replicas[order], (find_sorted(partitions, keys) << 32) | brokers)
+        place = find_sorted(replicas[order], (find_sorted(partitions, keys) << 32) + brokers)
         rows = np.full(len(place), -1, dtype=np.int64)
         rows[place >= 0] = order[place[place >= 0]]
         return rows
+
+
+def _table_of(sizes: Mapping[TopicPartition, int]) -> pa.Table:
+    try:
+        columns = {
+            "topic": pa.array([topic for topic, _ in sizes], pa.string()),
+            "partition": pa.array([partition for _, partition in sizes], pa.int32()),
+            "size_bytes": pa.array(sizes.values(), pa.int64()),
+        }
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        message = f"sizes are not bytes by partition: {error}; give whole numbers of bytes"
+        raise InvalidInputError(message) from error
+    return pa.table(columns)
 
 
 def _refuse_missing(asked: pa.Table, place: NDArray[np.int64]) -> None:

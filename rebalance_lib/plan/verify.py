@@ -1,0 +1,254 @@
+"""What a right plan is: the one verifier, independent of any planner, that tests, jobs and commands ask.
+
+Rules, each with the name that a violation carries:
+
+    duplicate-partition   a partition has one entry
+    unknown-partition     a partition is there already: a plan moves partitions, it creates none
+    duplicate-broker      the replicas of a partition are on distinct brokers
+    unknown-broker        a broker is one of the cluster's
+    broker-not-allowed    a replica is added only to an allowed broker; one that stays may stay where it is
+    broker-not-drained    a drained broker holds nothing afterwards, be the partition in the plan or not
+    replication-factor    a partition keeps its number of replicas, or has the one that was asked for
+    rack-spread           replicas are in no fewer racks than before and, unless there are more of them now,
+                          no rack has more of them than the fullest one had before
+
+A partition with fewer replicas than it had racks cannot be in as many: one rack a replica is enough then.
+As in Kafka, racks count only if all brokers have one. Brokers that are gone have no rack that could count
+before.
+
+A plan in memory has no duplicates, so the verifier also takes a plain table: what a program wrote can be
+judged before it is trusted.
+
+Example: brokers 1 and 2 are in rack a, 3 in rack b. ``foo-0`` going from ``[1, 3]`` to ``[1, 2]`` violates
+rack-spread: its replicas were in 2 racks and would be in 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.plan.columns import Lists, find_sorted, one_chunk, partition_at, partition_keys
+from rebalance_lib.plan.plan import PLAN_SCHEMA, Plan, in_plan_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from rebalance_lib.topology import Broker, TopicPartition
+
+ReplicationFactor: TypeAlias = int | Mapping[str, int] | None
+
+
+class Rule(StrEnum):
+    """What a plan must keep."""
+
+    DUPLICATE_PARTITION = "duplicate-partition"
+    UNKNOWN_PARTITION = "unknown-partition"
+    DUPLICATE_BROKER = "duplicate-broker"
+    UNKNOWN_BROKER = "unknown-broker"
+    BROKER_NOT_ALLOWED = "broker-not-allowed"
+    BROKER_NOT_DRAINED = "broker-not-drained"
+    REPLICATION_FACTOR = "replication-factor"
+    RACK_SPREAD = "rack-spread"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Violation:
+    """One rule that a plan breaks for one partition."""
+
+    partition: TopicPartition
+    rule: Rule
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.partition}: {self.rule}: {self.message}"
+
+
+def verify_plan(
+    plan: Plan | pa.Table,
+    *,
+    brokers: Iterable[Broker],
+    before: Plan,
+    allowed_brokers: Collection[int] | None = None,
+    drained_brokers: Collection[int] = (),
+    replication_factor: ReplicationFactor = None,
+) -> list[Violation]:
+    """Every violation of a plan, by partition; an empty list if the plan is right.
+
+    ``before`` is the assignment of the whole cluster. ``allowed_brokers`` are those that may be given
+    replicas, all brokers if None. ``replication_factor`` is the number of replicas asked for, for all
+    partitions of the plan or by topic; where none is asked for, partitions keep theirs.
+    """
+    case = _Case.of(plan, before, list(brokers))
+    allowed = case.broker_ids if allowed_brokers is None else _ids(allowed_brokers)
+    drained = _ids(drained_brokers)
+    return sorted(
+        [
+            *_partition_violations(case),
+            *_broker_violations(case, allowed),
+            *_drain_violations(case, drained),
+            *_replication_factor_violations(case, replication_factor),
+            *_rack_violations(case),
+        ]
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """A plan beside what was there before, row by row; ``known`` marks the rows that were there at all."""
+
+    entries: pa.Table
+    after: Lists
+    known: NDArray[np.bool_]
+    before: Lists
+    outside: pa.Table
+    broker_ids: NDArray[np.int32]
+    racks: NDArray[np.int32] | None
+
+    @classmethod
+    def of(cls, plan: Plan | pa.Table, before: Plan, brokers: list[Broker]) -> _Case:
+        entries = plan.entries if isinstance(plan, Plan) else _table(plan)
+        keys, prior_keys = partition_keys(entries, before.entries)
+        rows = find_sorted(prior_keys, keys)
+        prior = Lists.from_column(before.entries["replicas"])
+        lengths = np.where(rows >= 0, prior.lengths[rows] if len(prior.lengths) else 0, 0)
+        ordered = sorted(brokers, key=lambda broker: broker.id)
+        return cls(
+            entries=entries,
+            after=Lists.from_column(entries["replicas"]),
+            known=rows >= 0,
+            before=Lists.from_lengths(lengths, prior.take(rows[rows >= 0]).values),
+            outside=before.entries.filter(pa.array(~np.isin(prior_keys, keys))),
+            broker_ids=_ids(broker.id for broker in ordered),
+            racks=_rack_numbers(ordered),
+        )
+
+    def rack_of(self, replicas: Lists) -> NDArray[np.int32]:
+        """The number of the rack of each replica, -1 for a broker that the cluster does not have."""
+        place = find_sorted(self.broker_ids, replicas.values)
+        racks = np.append(np.empty(0, np.int32) if self.racks is None else self.racks, np.int32(-1))
+        return racks[place]
+
+    def violation(self, row: int | np.int64, rule: Rule, message: str) -> Violation:
+        return Violation(partition_at(self.entries, row), rule, message)
+
+
+def _table(table: pa.Table) -> pa.Table:
+    entries = in_plan_schema(table)
+    for field in PLAN_SCHEMA:
+        nulls = entries[field.name].null_count
+        if nulls and not field.nullable:
+            raise InvalidInputError(
+                f"the plan has no {field.name} in {nulls} rows; give each row all columns"
+            )
+    if one_chunk(entries["replicas"]).flatten().null_count:
+        raise InvalidInputError("the plan has replicas that are null; give the ids of brokers")
+    return entries
+
+
+def _ids(brokers: Iterable[int]) -> NDArray[np.int32]:
+    return np.array(sorted(set(brokers)), dtype=np.int32)
+
+
+def _rack_numbers(brokers: list[Broker]) -> NDArray[np.int32] | None:
+    racks = {broker.id: broker.rack for broker in brokers}
+    names = [rack for rack in racks.values() if rack is not None]
+    if len(names) < len(racks):
+        return None
+    return np.unique(np.array(names, dtype=np.str_), return_inverse=True)[1].astype(np.int32)
+
+
+def _partition_violations(case: _Case) -> Iterator[Violation]:
+    keys = partition_keys(case.entries)[0]
+    order = np.argsort(keys, kind="stable")
+    for row in order[1:][keys[order][1:] == keys[order][:-1]]:
+        message = "the plan has more than one entry for it; keep one"
+        yield case.violation(row, Rule.DUPLICATE_PARTITION, message)
+    for row in np.flatnonzero(~case.known):
+        message = "the cluster has no such partition; leave it out of the plan"
+        yield case.violation(row, Rule.UNKNOWN_PARTITION, message)
+
+
+def _broker_violations(case: _Case, allowed: NDArray[np.int32]) -> Iterator[Violation]:
+    after = case.after
+    _, first, counts = np.unique(after.keys, return_index=True, return_counts=True)
+    for value, count in zip(first[counts > 1], counts[counts > 1], strict=True):
+        message = (
+            f"broker {after.values[value]} is listed {count} times; it can hold one replica of a partition"
+        )
+        yield case.violation(after.rows[value], Rule.DUPLICATE_BROKER, message)
+    known = np.isin(after.values, case.broker_ids)
+    for value in np.flatnonzero(~known):
+        message = f"the cluster has no broker {after.values[value]}; use one that it has"
+        yield case.violation(after.rows[value], Rule.UNKNOWN_BROKER, message)
+    added = ~after.contained_in(case.before)
+    for value in np.flatnonzero(known & added & ~np.isin(after.values, allowed)):
+        message = f"broker {after.values[value]} would be given a replica, but is not an allowed broker"
+        yield case.violation(after.rows[value], Rule.BROKER_NOT_ALLOWED, message)
+
+
+def _drain_violations(case: _Case, drained: NDArray[np.int32]) -> Iterator[Violation]:
+    if not len(drained):
+        return
+    outside = Lists.from_column(case.outside["replicas"])
+    for value in np.flatnonzero(np.isin(case.after.values, drained)):
+        message = f"broker {case.after.values[value]} is to be drained, but the plan has a replica on it"
+        yield case.violation(case.after.rows[value], Rule.BROKER_NOT_DRAINED, message)
+    for value in np.flatnonzero(np.isin(outside.values, drained)):
+        partition = partition_at(case.outside, outside.rows[value])
+        message = f"broker {outside.values[value]} is to be drained, but the plan leaves this replica on it"
+        yield Violation(partition, Rule.BROKER_NOT_DRAINED, message)
+
+
+def _replication_factor_violations(case: _Case, asked: ReplicationFactor) -> Iterator[Violation]:
+    # 0 stands for nothing asked for and nothing there before: such a partition has no factor to keep.
+    expected = np.where(case.known, case.before.lengths, 0)
+    if isinstance(asked, Mapping):
+        encoded = one_chunk(case.entries["topic"]).dictionary_encode()
+        by_topic = np.array([asked.get(topic, 0) for topic in encoded.dictionary.to_pylist()], dtype=np.int64)
+        of_row = by_topic[encoded.indices.to_numpy(zero_copy_only=False)]
+        expected = np.where(of_row > 0, of_row, expected)
+    elif asked is not None:
+        expected = np.full(len(expected), asked, dtype=np.int64)
+    for row in np.flatnonzero((expected > 0) & (case.after.lengths != expected)):
+        message = f"it would have {case.after.lengths[row]} replicas; it must have {expected[row]}"
+        yield case.violation(row, Rule.REPLICATION_FACTOR, message)
+
+
+def _rack_violations(case: _Case) -> Iterator[Violation]:
+    if case.racks is None:
+        return
+    spread_before, fullest_before = _spread(case.before, case.rack_of(case.before))
+    spread, fullest = _spread(case.after, case.rack_of(case.after))
+    replicas, replicas_before = case.after.lengths, case.before.lengths
+    fewer = case.known & (spread < np.minimum(spread_before, replicas))
+    for row in np.flatnonzero(fewer):
+        message = f"its replicas were in {spread_before[row]} racks and would be in {spread[row]}"
+        yield case.violation(row, Rule.RACK_SPREAD, message)
+    # A rack's share can only be compared where all replicas before had a rack and no more were added since.
+    comparable = case.known & (replicas <= replicas_before) & (_racked(case, case.before) == replicas_before)
+    for row in np.flatnonzero(comparable & ~fewer & (fullest > fullest_before)):
+        message = f"one rack had {fullest_before[row]} of its replicas and one would have {fullest[row]}"
+        yield case.violation(row, Rule.RACK_SPREAD, message)
+
+
+def _racked(case: _Case, replicas: Lists) -> NDArray[np.int64]:
+    return replicas.count_by_row(case.rack_of(replicas) >= 0)
+
+
+def _spread(replicas: Lists, racks: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each row, how many racks it is in, and how many replicas its fullest rack has."""
+    size = len(replicas.offsets) - 1
+    keys, counts = np.unique(((replicas.rows << 32) + racks)[racks >= 0], return_counts=True)
+    rows = keys >> 32
+    fullest = np.zeros(size, dtype=np.int64)
+    np.maximum.at(fullest, rows, counts)
+    return np.bincount(rows, minlength=size), fullest

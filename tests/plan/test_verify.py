@@ -1,0 +1,185 @@
+"""Each rule of a right plan, broken on purpose, and a plain reading of the rules over random plans."""
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rebalance_lib.errors import InvalidInputError, PlanFormatError
+from rebalance_lib.plan import Plan, Rule, verify_plan
+from rebalance_lib.topology import Broker, TopicPartition
+
+FOO_0, FOO_1, BAR_0 = TopicPartition("foo", 0), TopicPartition("foo", 1), TopicPartition("bar", 0)
+BROKERS = [Broker(1, "a"), Broker(2, "a"), Broker(3, "b"), Broker(4, "b"), Broker(5, "c")]
+
+
+def broken(before, after, brokers=BROKERS, **options):
+    plan = after if isinstance(after, pa.Table) else Plan.from_assignment(after)
+    violations = verify_plan(plan, brokers=brokers, before=Plan.from_assignment(before), **options)
+    return [(violation.partition, violation.rule.value) for violation in violations]
+
+
+def rows(*entries):
+    names = ("topic", "partition", "replicas")
+    return pa.Table.from_pylist([dict(zip(names, entry, strict=True)) for entry in entries])
+
+
+def test_the_worked_example():
+    brokers = [Broker(1, "a"), Broker(2, "a"), Broker(3, "b")]
+    before, plan = Plan.from_assignment({FOO_0: [1, 3]}), Plan.from_assignment({FOO_0: [1, 2]})
+    (violation,) = verify_plan(plan, brokers=brokers, before=before)
+    assert (violation.partition, violation.rule) == (FOO_0, Rule.RACK_SPREAD)
+    assert str(violation) == "foo-0: rack-spread: its replicas were in 2 racks and would be in 1"
+
+
+def test_a_right_plan_has_no_violations():
+    assert broken({FOO_0: [1, 3], FOO_1: [2, 4], BAR_0: [1]}, {FOO_0: [5, 3], BAR_0: [4]}) == []
+
+
+def test_an_empty_plan_is_right_even_for_an_empty_cluster():
+    assert broken({FOO_0: [1]}, {}) == []
+    assert broken({}, {}, brokers=[]) == []
+
+
+def test_a_partition_in_two_entries():
+    assert broken({FOO_0: [1]}, rows(("foo", 0, [1]), ("foo", 0, [2]))) == [(FOO_0, "duplicate-partition")]
+
+
+def test_a_partition_that_the_cluster_does_not_have():
+    assert broken({FOO_0: [1]}, {FOO_1: [1]}) == [(FOO_1, "unknown-partition")]
+    assert broken({}, {FOO_1: [1]}) == [(FOO_1, "unknown-partition")]
+
+
+def test_two_replicas_on_one_broker():
+    assert broken({FOO_0: [1, 2]}, rows(("foo", 0, [2, 2]))) == [(FOO_0, "duplicate-broker")]
+
+
+def test_a_broker_that_the_cluster_does_not_have():
+    assert broken({FOO_0: [1]}, {FOO_0: [9]}, brokers=[Broker(1), Broker(2)]) == [(FOO_0, "unknown-broker")]
+    assert broken({FOO_0: [1]}, rows(("foo", 0, [-1])), brokers=[Broker(1)]) == [(FOO_0, "unknown-broker")]
+
+
+def test_a_replica_added_to_a_broker_that_is_not_allowed():
+    assert broken({FOO_0: [1]}, {FOO_0: [5]}, allowed_brokers=[3, 4]) == [(FOO_0, "broker-not-allowed")]
+
+
+def test_a_replica_may_stay_on_a_broker_that_is_not_allowed():
+    assert broken({FOO_0: [1, 3]}, {FOO_0: [5, 1]}, allowed_brokers=[5]) == []
+
+
+def test_a_drained_broker_must_be_empty_afterwards():
+    before = {FOO_0: [1, 3], FOO_1: [1, 3], BAR_0: [1]}
+    found = broken(before, {FOO_0: [2, 3], FOO_1: [3, 1]}, drained_brokers=[1])
+    assert found == [(BAR_0, "broker-not-drained"), (FOO_1, "broker-not-drained")]
+    assert broken(before, {FOO_0: [2, 3], FOO_1: [2, 3], BAR_0: [2]}, drained_brokers=[1]) == []
+
+
+def test_the_replication_factor_is_kept_unless_another_is_asked_for():
+    before, after = {FOO_0: [1, 3], BAR_0: [1]}, {FOO_0: [1, 3, 5], BAR_0: [2]}
+    assert broken(before, after) == [(FOO_0, "replication-factor")]
+    assert broken(before, after, replication_factor={"foo": 3}) == []
+    assert broken(before, after, replication_factor=3) == [(BAR_0, "replication-factor")]
+    assert broken(before, after, replication_factor={"bar": 3}) == [
+        (BAR_0, "replication-factor"),
+        (FOO_0, "replication-factor"),
+    ]
+
+
+def test_a_partition_without_replicas_has_not_its_replication_factor():
+    assert broken({FOO_0: [1]}, rows(("foo", 0, []))) == [(FOO_0, "replication-factor")]
+
+
+def test_fewer_replicas_may_be_in_fewer_racks_but_not_share_one():
+    assert broken({FOO_0: [1, 3, 5]}, {FOO_0: [1, 3]}, replication_factor=2) == []
+    assert broken({FOO_0: [1, 3, 5]}, {FOO_0: [1, 2]}, replication_factor=2) == [(FOO_0, "rack-spread")]
+
+
+def test_as_many_racks_but_a_fuller_one_is_worse():
+    brokers = [Broker(1, "a"), Broker(2, "a"), Broker(3, "a"), Broker(4, "b"), Broker(5, "b")]
+    assert broken({FOO_0: [1, 2, 4, 5]}, {FOO_0: [1, 2, 3, 4]}, brokers) == [(FOO_0, "rack-spread")]
+    assert broken({FOO_0: [1, 2, 3, 4]}, {FOO_0: [1, 2, 4, 5]}, brokers) == []
+
+
+def test_more_replicas_may_fill_a_rack_further():
+    assert broken({FOO_0: [1, 3]}, {FOO_0: [1, 3, 2]}, replication_factor=3) == []
+
+
+def test_a_partition_that_shared_a_rack_before_may_do_so_still():
+    assert broken({FOO_0: [1, 2]}, {FOO_0: [3, 4]}) == []
+
+
+def test_racks_count_only_if_all_brokers_have_one():
+    assert broken({FOO_0: [1, 3]}, {FOO_0: [1, 2]}, [Broker(1, "a"), Broker(2, "a"), Broker(3)]) == []
+
+
+def test_a_broker_that_is_gone_has_no_rack_to_keep():
+    assert broken({FOO_0: [1, 9]}, {FOO_0: [1, 2]}) == []
+
+
+def test_a_table_that_is_no_plan_at_all_is_refused():
+    before = Plan.from_assignment({})
+    with pytest.raises(PlanFormatError, match="a plan needs the column topic"):
+        verify_plan(pa.table({"a": [1]}), brokers=[], before=before)
+    with pytest.raises(InvalidInputError, match="the plan has no topic in 1 rows"):
+        verify_plan(rows((None, 0, [1])), brokers=[], before=before)
+    with pytest.raises(InvalidInputError, match="replicas that are null"):
+        verify_plan(rows(("foo", 0, [1, None])), brokers=[], before=before)
+
+
+def rules_by_hand(old, new, racks, allowed, drained):
+    """The rules as the module states them, for one partition, in plain Python."""
+    if any(count > 1 for count in Counter(new).values()):
+        yield Rule.DUPLICATE_BROKER
+    if any(broker not in racks for broker in new):
+        yield Rule.UNKNOWN_BROKER
+    if any(broker in racks and broker not in old and broker not in allowed for broker in new):
+        yield Rule.BROKER_NOT_ALLOWED
+    if any(broker in drained for broker in new):
+        yield Rule.BROKER_NOT_DRAINED
+    if len(old) != len(new):
+        yield Rule.REPLICATION_FACTOR
+    if None not in racks.values():
+        was = Counter(racks[broker] for broker in old if broker in racks)
+        becomes = Counter(racks[broker] for broker in new if broker in racks)
+        fuller = max(becomes.values(), default=0) > max(was.values(), default=0)
+        comparable = len(new) <= len(old) and was.total() == len(old)
+        if len(becomes) < min(len(was), len(new)) or (comparable and fuller):
+            yield Rule.RACK_SPREAD
+
+
+ids = st.integers(0, 7)
+
+
+@given(
+    st.dictionaries(ids, st.sampled_from(["a", "b", "c"]) | st.sampled_from(["a", "b", None])),
+    st.lists(
+        st.tuples(st.lists(ids, min_size=1, max_size=4, unique=True), st.lists(ids, max_size=4)), max_size=6
+    ),
+    st.sets(ids),
+    st.sets(ids, max_size=1),
+)
+def test_the_verifier_says_what_a_plain_reading_of_the_rules_says(racks, cases, allowed, drained):
+    before = Plan.from_assignment(
+        {TopicPartition("foo", number): old for number, (old, _) in enumerate(cases)}
+    )
+    schema = pa.schema(
+        [("topic", pa.string()), ("partition", pa.int32()), ("replicas", pa.list_(pa.int32()))]
+    )
+    entries = [
+        {"topic": "foo", "partition": number, "replicas": new} for number, (_, new) in enumerate(cases)
+    ]
+    found = verify_plan(
+        pa.Table.from_pylist(entries, schema),
+        brokers=[Broker(*item) for item in racks.items()],
+        before=before,
+        allowed_brokers=allowed,
+        drained_brokers=drained,
+    )
+    expected = {
+        (number, rule)
+        for number, (old, new) in enumerate(cases)
+        for rule in rules_by_hand(old, new, racks, allowed, drained)
+    }
+    assert {(violation.partition.partition, violation.rule) for violation in found} == expected
