@@ -85,22 +85,42 @@ class Lists:
 
     def contained_in(self, other: Lists) -> NDArray[np.bool_]:
         """For each value, whether the same row of the other column has it too."""
-        return np.isin(self.keys, other.keys)
+        found: NDArray[np.bool_] = self.position_in(other) >= 0
+        return found
 
     def position_in(self, other: Lists) -> NDArray[np.int64]:
         """For each value, where the other column's values hold it in the same row; -1 where they do not."""
-        if not len(other.values):
-            return np.full(len(self.values), -1, dtype=np.int64)
-        order = np.argsort(other.keys, kind="stable")
-        found = order[np.minimum(np.searchsorted(other.keys, self.keys, sorter=order), len(order) - 1)]
-        return np.where(other.keys[found] == self.keys, found, -1)
+        position = np.full(len(self.values), -1, dtype=np.int64)
+        begins, lengths = other.offsets[self.rows], other.lengths[self.rows]
+        # Replica lists are short: comparing with each place of the other row is far cheaper than any sorting.
+        left = np.flatnonzero(lengths > 0)
+        place = 0
+        while len(left):
+            at = begins[left] + place
+            same = other.values[at] == self.values[left]
+            position[left[same]] = at[same]
+            place += 1
+            left = left[~same & (lengths[left] > place)]
+        return position
+
+    def repeated(self) -> NDArray[np.int64]:
+        """Where the values stand that their row has already, for each the last time it is there, sorted."""
+        ordered = np.sort(self.keys)
+        if np.all(ordered[1:] != ordered[:-1]):
+            return np.empty(0, dtype=np.int64)
+        order = np.argsort(self.keys, kind="stable")
+        again = self.keys[order][1:] == self.keys[order][:-1]
+        last = np.append(~again[1:], [True] * min(1, len(again)))
+        return np.sort(order[1:][again & last])
 
     def same_rows(self, other: Lists) -> NDArray[np.bool_]:
         """For each row, whether both columns have the same values in the same order."""
         same: NDArray[np.bool_] = self.lengths == other.lengths
-        rows = np.flatnonzero(same)
-        mine, theirs = self.take(rows), other.take(rows)
-        same[rows] = mine.count_by_row(mine.values != theirs.values) == 0
+        if same.all():
+            same &= self.count_by_row(self.values != other.values) == 0
+        else:
+            rows = np.flatnonzero(same)
+            same[rows] = self.take(rows).same_rows(other.take(rows))
         return same
 
     def to_arrow(self) -> pa.Array[Any]:

@@ -116,10 +116,8 @@ def _topic_faults(table: pa.Table) -> Iterator[Fault]:
 def _partition_faults(table: pa.Table) -> Iterator[Fault]:
     negative = one_chunk(table["partition"]).to_numpy(zero_copy_only=False) < 0
     if negative.any():
-        yield _fault(
-            table, int(np.argmax(negative)), "partition", "partitions are numbered from 0; give such a number"
-        )
-        return
+        problem = "partitions are numbered from 0; give such a number"
+        yield _fault(table, int(np.argmax(negative)), "partition", problem)
     keys = partition_keys(table)[0]
     if np.all(keys[1:] > keys[:-1]):
         return
@@ -127,9 +125,8 @@ def _partition_faults(table: pa.Table) -> Iterator[Fault]:
     again = np.flatnonzero(keys[order][1:] == keys[order][:-1])
     if len(again):
         entry, earlier = min((int(order[place + 1]), int(order[place])) for place in again)
-        yield _fault(
-            table, entry, "partition", f"entry {earlier} has this partition already; keep one of the two"
-        )
+        problem = f"entry {earlier} has this partition already; keep one of the two"
+        yield _fault(table, entry, "partition", problem)
 
 
 def _replica_faults(table: pa.Table) -> Iterator[Fault]:
@@ -144,15 +141,10 @@ def _replica_faults(table: pa.Table) -> Iterator[Fault]:
     if negative.any():
         entry = int(replicas.rows[np.argmax(negative)])
         yield _fault(table, entry, "replicas", "a broker's id is a number of 0 or more; give such numbers")
-        return
-    order = np.argsort(replicas.keys, kind="stable")
-    keys = replicas.keys[order]
-    again = np.flatnonzero(keys[1:] == keys[:-1])
-    if len(again):
-        value = order[again[0] + 1]
-        broker = int(replicas.values[value])
-        problem = f"broker {broker} is listed twice; list each broker once"
-        yield _fault(table, int(replicas.rows[value]), "replicas", problem)
+    repeated = replicas.repeated()
+    if len(repeated):
+        problem = f"broker {brokers[repeated[0]]} is listed twice; list each broker once"
+        yield _fault(table, int(replicas.rows[repeated[0]]), "replicas", problem)
 
 
 def _log_dir_faults(table: pa.Table) -> Iterator[Fault]:
@@ -165,9 +157,7 @@ def _log_dir_faults(table: pa.Table) -> Iterator[Fault]:
     uneven = given & (lengths != replicas)
     if uneven.any():
         entry = int(np.argmax(uneven))
-        problem = (
-            f"there are {replicas[entry]} replicas; give one log dir for each of them, or leave log_dirs out"
-        )
+        problem = f"there are {replicas[entry]} replicas; give one log dir for each, or leave log_dirs out"
         yield _fault(table, entry, "log_dirs", problem)
     encoded = column.flatten().dictionary_encode(null_encoding="encode")
     problems = [log_dir_problem(log_dir) for log_dir in encoded.dictionary.to_pylist()]

@@ -100,7 +100,7 @@ class Sizes:
     def _of_partitions(self, asked: pa.Table) -> NDArray[np.int64]:
         """The size of each partition asked for: its largest replica, where replicas are given."""
         keys, known = partition_keys(asked, self.table)
-        order = np.lexsort((self._size_bytes, known))
+        order = _order(known, self._size_bytes)
         known = known[order]
         last = np.flatnonzero(np.append(known[1:] != known[:-1], [True] * min(1, len(known))))
         place = find_sorted(known[last], keys)
@@ -115,13 +115,20 @@ class Sizes:
     def _find_replicas(self, asked: pa.Table, brokers: NDArray[np.int32]) -> NDArray[np.int64]:
         """The row of the size of each partition asked for on the broker beside it; -1 where there is none."""
         keys, known = partition_keys(asked, self.table)
-        partitions = np.unique(known)
+        partitions = np.sort(known)
         replicas = (find_sorted(partitions, known) << 32) + one_chunk(self.table["broker"]).to_numpy()
         order = np.argsort(replicas, kind="stable")
         place = find_sorted(replicas[order], (find_sorted(partitions, keys) << 32) + brokers)
         rows = np.full(len(place), -1, dtype=np.int64)
         rows[place >= 0] = order[place[place >= 0]]
         return rows
+
+
+def _order(keys: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The order by key and size; that of a table which has each key once, in order, is the one it has."""
+    if np.all(keys[1:] > keys[:-1]):
+        return np.arange(len(keys), dtype=np.int64)
+    return np.lexsort((sizes, keys))
 
 
 def _table_of(sizes: Mapping[TopicPartition, int]) -> pa.Table:

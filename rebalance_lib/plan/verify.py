@@ -120,13 +120,15 @@ class _Case:
         rows = find_sorted(prior_keys, keys)
         prior = Lists.from_column(before.entries["replicas"])
         lengths = np.where(rows >= 0, prior.lengths[rows] if len(prior.lengths) else 0, 0)
+        outside = np.ones(len(before), dtype=np.bool_)
+        outside[rows[rows >= 0]] = False
         ordered = sorted(brokers, key=lambda broker: broker.id)
         return cls(
             entries=entries,
             after=Lists.from_column(entries["replicas"]),
             known=rows >= 0,
             before=Lists.from_lengths(lengths, prior.take(rows[rows >= 0]).values),
-            outside=before.entries.filter(pa.array(~np.isin(prior_keys, keys))),
+            outside=before.entries.filter(pa.array(outside)),
             broker_ids=_ids(broker.id for broker in ordered),
             racks=_rack_numbers(ordered),
         )
@@ -179,11 +181,8 @@ def _partition_violations(case: _Case) -> Iterator[Violation]:
 
 def _broker_violations(case: _Case, allowed: NDArray[np.int32]) -> Iterator[Violation]:
     after = case.after
-    _, first, counts = np.unique(after.keys, return_index=True, return_counts=True)
-    for value, count in zip(first[counts > 1], counts[counts > 1], strict=True):
-        message = (
-            f"broker {after.values[value]} is listed {count} times; it can hold one replica of a partition"
-        )
+    for value in after.repeated():
+        message = f"broker {after.values[value]} is listed more than once; it can hold one replica"
         yield case.violation(after.rows[value], Rule.DUPLICATE_BROKER, message)
     known = np.isin(after.values, case.broker_ids)
     for value in np.flatnonzero(~known):
@@ -226,29 +225,28 @@ def _replication_factor_violations(case: _Case, asked: ReplicationFactor) -> Ite
 def _rack_violations(case: _Case) -> Iterator[Violation]:
     if case.racks is None:
         return
-    spread_before, fullest_before = _spread(case.before, case.rack_of(case.before))
+    racks_before = case.rack_of(case.before)
+    spread_before, fullest_before = _spread(case.before, racks_before)
     spread, fullest = _spread(case.after, case.rack_of(case.after))
     replicas, replicas_before = case.after.lengths, case.before.lengths
     fewer = case.known & (spread < np.minimum(spread_before, replicas))
     for row in np.flatnonzero(fewer):
         message = f"its replicas were in {spread_before[row]} racks and would be in {spread[row]}"
         yield case.violation(row, Rule.RACK_SPREAD, message)
-    # A rack's share can only be compared where all replicas before had a rack and no more were added since.
-    comparable = case.known & (replicas <= replicas_before) & (_racked(case, case.before) == replicas_before)
+    # Shares of racks can be compared where all replicas before had a rack and there are no more of them.
+    all_racked = case.before.count_by_row(racks_before < 0) == 0
+    comparable = case.known & (replicas <= replicas_before) & all_racked
     for row in np.flatnonzero(comparable & ~fewer & (fullest > fullest_before)):
         message = f"one rack had {fullest_before[row]} of its replicas and one would have {fullest[row]}"
         yield case.violation(row, Rule.RACK_SPREAD, message)
 
 
-def _racked(case: _Case, replicas: Lists) -> NDArray[np.int64]:
-    return replicas.count_by_row(case.rack_of(replicas) >= 0)
-
-
 def _spread(replicas: Lists, racks: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For each row, how many racks it is in, and how many replicas its fullest rack has."""
     size = len(replicas.offsets) - 1
-    keys, counts = np.unique(((replicas.rows << 32) + racks)[racks >= 0], return_counts=True)
-    rows = keys >> 32
+    keys = np.sort(((replicas.rows << 32) + racks)[racks >= 0])
+    begins = np.flatnonzero(np.append([True] * min(1, len(keys)), keys[1:] != keys[:-1]))
+    rows, counts = keys[begins] >> 32, np.diff(np.append(begins, len(keys)))
     fullest = np.zeros(size, dtype=np.int64)
     np.maximum.at(fullest, rows, counts)
     return np.bincount(rows, minlength=size), fullest
