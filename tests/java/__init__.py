@@ -1,0 +1,1 @@
+"""Kafka's own Java classes, asked for the right answer."""

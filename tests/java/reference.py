@@ -1,0 +1,102 @@
+"""Builds and runs the small Java programs that ask Kafka's own classes.
+
+Maven resolves the jars that a pom names, javac compiles the program against them, and one run of it answers
+any number of cases: a line in, a line out. Jars and classes are kept, and made anew when what they come
+from changes.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ROOT = Path(__file__).parents[2]
+BUILT = ROOT / ".local" / "java"
+SOURCES = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Jars:
+    """The jars that a pom resolves to, in a directory that git ignores."""
+
+    pom: Path
+    directory: Path
+
+    def resolve(self) -> Path:
+        """The directory, with the jars in it."""
+        made_from = _digest(self.pom)
+        stamp = self.directory / ".made-from"
+        if not stamp.is_file() or stamp.read_text() != made_from:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            goal = ["dependency:copy-dependencies", f"-DoutputDirectory={self.directory}"]
+            _run(["mvn", "-q", "-B", "-ntp", "-f", str(self.pom), *goal])
+            stamp.write_text(made_from)
+        return self.directory
+
+
+@dataclass(frozen=True)
+class JavaProgram:
+    """A program of one source file and the jars it needs."""
+
+    source: Path
+    jars: Jars
+    options: tuple[str, ...] = field(default=("-Xmx1g", "-XX:+UseSerialGC"))
+
+    def ask(self, cases: Iterable[str], *arguments: str) -> list[str]:
+        """Run the program once: its answers, as many as there are cases."""
+        asked = list(cases)
+        path = f"{self._compile()}:{self.jars.resolve()}/*"
+        command = ["java", *self.options, "-cp", path, self.source.stem, *arguments]
+        answers = _run(command, "".join(f"{case}\n" for case in asked)).split("\n")[:-1]
+        if len(answers) != len(asked):
+            raise RuntimeError(f"{self.source.name}: {len(asked)} cases, {len(answers)} answers")
+        return answers
+
+    def _compile(self) -> Path:
+        classes = BUILT / "classes" / self.source.stem
+        made_from = _digest(self.source, self.jars.pom)
+        stamp = classes / ".made-from"
+        if not stamp.is_file() or stamp.read_text() != made_from:
+            classes.mkdir(parents=True, exist_ok=True)
+            _run(
+                [
+                    "javac",
+                    "-encoding",
+                    "UTF-8",
+                    "-cp",
+                    f"{self.jars.resolve()}/*",
+                    "-d",
+                    str(classes),
+                    str(self.source),
+                ]
+            )
+            stamp.write_text(made_from)
+        return classes
+
+
+KAFKA = Jars(ROOT / "sandbox" / "pom.xml", ROOT / "sandbox" / "libs")
+"""The Kafka that the sandbox runs."""
+
+LAST_WITH_ADMIN_UTILS = Jars(SOURCES / "adminutils" / "pom.xml", BUILT / "adminutils")
+
+ADMIN_UTILS = JavaProgram(SOURCES / "adminutils" / "AdminUtilsReference.java", LAST_WITH_ADMIN_UTILS)
+STRIPED_REPLICA_PLACER = JavaProgram(SOURCES / "kraft" / "StripedReplicaPlacerReference.java", KAFKA)
+
+
+def _digest(*files: Path) -> str:
+    return sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _run(command: list[str], text: str = "") -> str:
+    done = subprocess.run(command, input=text, capture_output=True, encoding="utf-8", check=False)
+    if done.returncode:
+        raise RuntimeError(
+            f"{command[0]} ended with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        )
+    return done.stdout
