@@ -1,7 +1,24 @@
 """Where Kafka puts replicas: of new topics, of added partitions, and when the replication factor changes."""
 
 from rebalance_lib.placement.brokers import RackMode
+from rebalance_lib.placement.expansion import add_partitions
 from rebalance_lib.placement.kraft import place_replicas
+from rebalance_lib.placement.manual import (
+    check_replica_assignment,
+    format_replica_assignment,
+    parse_replica_assignment,
+)
+from rebalance_lib.placement.replication_factor import change_replication_factor
 from rebalance_lib.placement.striped import assign_replicas, assign_replicas_array
 
-__all__ = ["RackMode", "assign_replicas", "assign_replicas_array", "place_replicas"]
+__all__ = [
+    "RackMode",
+    "add_partitions",
+    "assign_replicas",
+    "assign_replicas_array",
+    "change_replication_factor",
+    "check_replica_assignment",
+    "format_replica_assignment",
+    "parse_replica_assignment",
+    "place_replicas",
+]
