@@ -2,13 +2,17 @@
 
 kafka-python returns most errors instead of raising them, and leaves out of its answer what the broker did not mention.
 Here a call either did what it says for every item, or raises a `ClusterError` that names the items.
+
+It also may ask a broker that has just gone. Every request here can be made twice to the same effect, so one that failed
+for a passing reason is made again, a few times, with growing pauses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, Self, TypeVar
 
@@ -20,6 +24,7 @@ from kafka.errors import KafkaError
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.topology import Broker, TopicPartition
 
+ATTEMPTS = 5  # of a request, some 3 seconds in all
 BATCH = 1000  # partitions in one request: small enough for any broker's request limits
 DYNAMIC = frozenset({"DYNAMIC_BROKER_CONFIG", "DYNAMIC_TOPIC_CONFIG"})
 
@@ -71,8 +76,11 @@ class Cluster:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         servers = settings.get("bootstrap_servers")
         options = {"client_id": "kafka-rebalance", "bootstrap_timeout_ms": 10_000, **settings}
-        with _kafka_errors(f"cannot reach a Kafka cluster at {servers}"):
+        try:
             self._admin = KafkaAdminClient(**options)
+        except KafkaError as error:
+            message = f"cannot reach a Kafka cluster at {servers}: {type(error).__name__}: {error}"
+            raise ClusterError(message) from error
 
     def __enter__(self) -> Self:
         return self
@@ -82,8 +90,7 @@ class Cluster:
 
     def describe(self) -> dict[str, Any]:
         """The cluster's id and all registered brokers, fenced ones marked, as kafka-python gives them."""
-        with _kafka_errors("the cluster did not describe itself"):
-            return dict(self._admin.describe_cluster())
+        return dict(_ask("the cluster did not describe itself", self._admin.describe_cluster))
 
     def cluster_id(self) -> str:
         """Kafka's id of the cluster."""
@@ -102,8 +109,7 @@ class Cluster:
         names = None if topics is None else sorted(set(topics))
         if names == []:
             return {}
-        with _kafka_errors("the cluster did not describe its topics"):
-            described = self._admin.describe_topics(names)
+        described = _ask("the cluster did not describe its topics", self._admin.describe_topics, names)
         return {
             TopicPartition(topic["name"], entry["partition_index"]): PartitionState(
                 replicas=tuple(entry["replica_nodes"]),
@@ -117,14 +123,12 @@ class Cluster:
 
     def log_dirs(self, broker: int) -> list[dict[str, Any]]:
         """The log dirs of one broker with the sizes of their replicas, as kafka-python gives them."""
-        with _kafka_errors(f"broker {broker} did not describe its log dirs"):
-            answer = self._admin.describe_log_dirs(brokers=[broker])
+        answer = _ask(f"broker {broker} did not describe its log dirs", self._admin.describe_log_dirs, None, [broker])
         return [log_dir for entry in answer for log_dir in entry["log_dirs"]]
 
     def reassignments(self) -> dict[TopicPartition, Reassignment]:
         """Every reassignment under way, whoever started it."""
-        with _kafka_errors("the cluster did not list its reassignments"):
-            listed = self._admin.list_partition_reassignments()
+        listed = _ask("the cluster did not list its reassignments", self._admin.list_partition_reassignments)
         return {
             TopicPartition(*partition): Reassignment(
                 replicas=tuple(entry["replicas"]),
@@ -141,8 +145,8 @@ class Cluster:
                 kafka.TopicPartition(*partition): None if replicas is None else list(replicas)
                 for partition, replicas in batch
             }
-            with _kafka_errors("the controller did not take the reassignment"):
-                answer = self._admin.alter_partition_reassignments(request)
+            what = "the controller did not take the reassignment"
+            answer = _ask(what, self._admin.alter_partition_reassignments, request)
             refused = {
                 TopicPartition(*partition): answer[partition].__name__ if partition in answer else "not answered"
                 for partition in request
@@ -174,12 +178,13 @@ class Cluster:
             by_topic: dict[str, list[int]] = {}
             for topic, partition in batch:
                 by_topic.setdefault(topic, []).append(partition)
-            with _kafka_errors("the controller did not elect preferred leaders"):
-                self._admin.elect_leaders(0, by_topic, raise_errors=False)
+            what = "the controller did not elect preferred leaders"
+            _ask(what, partial(self._admin.elect_leaders, 0, by_topic, raise_errors=False))
 
     def _describe_config(self, kind: ConfigResourceType, name: str, keys: Sequence[str]) -> dict[str, ConfigValue]:
-        with _kafka_errors(f"the settings of {kind.name.lower()} {name} could not be read"):
-            answer = self._admin.describe_configs([ConfigResource(kind, name, list(keys))], config_filter="all")
+        what = f"the settings of {kind.name.lower()} {name} could not be read"
+        resource = ConfigResource(kind, name, list(keys))
+        answer = _ask(what, partial(self._admin.describe_configs, [resource], config_filter="all"))
         entries = answer[kind.name.lower()].get(name, {})
         return {
             key: ConfigValue(entry["value"], entry["config_source"])
@@ -191,9 +196,10 @@ class Cluster:
         if not changes:
             return
         operations = {key: ("DELETE", None) if value is None else ("SET", value) for key, value in changes.items()}
-        with _kafka_errors(f"the settings of {kind.name.lower()} {name} could not be changed"):
-            # Kafka does not list throttle rates among a broker's known settings until one is set.
-            answer = self._admin.alter_configs([ConfigResource(kind, name, operations)], raise_on_unknown=False)
+        what = f"the settings of {kind.name.lower()} {name} could not be changed"
+        resource = ConfigResource(kind, name, operations)
+        # Kafka does not list throttle rates among a broker's known settings until one is set.
+        answer = _ask(what, partial(self._admin.alter_configs, [resource], raise_on_unknown=False))
         result = answer[kind.name.lower()].get(name, "not answered")
         if result != "OK":
             raise ClusterError(f"{kind.name.lower()} {name} did not take {dict(changes)}: {result}")
@@ -208,9 +214,13 @@ def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
         yield batch
 
 
-@contextmanager
-def _kafka_errors(what: str) -> Iterator[None]:
-    try:
-        yield
-    except KafkaError as error:
-        raise ClusterError(f"{what}: {type(error).__name__}: {error}") from error
+def _ask(what: str, request: Callable[..., Any], *arguments: Any) -> Any:
+    """Make a request, again if it failed for a passing reason; what still fails is a `ClusterError`."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return request(*arguments)
+        except KafkaError as error:
+            if attempt == ATTEMPTS or not error.retriable:
+                raise ClusterError(f"{what}: {type(error).__name__}: {error}") from error
+            time.sleep(0.1 * 2**attempt)
+    raise AssertionError("unreachable")

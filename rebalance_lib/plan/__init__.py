@@ -1,5 +1,6 @@
 """Reassignment plans: their JSON, their digest, what they change, the way back, and what makes one right."""
 
+from rebalance_lib.plan.assignment import changes_only, current_assignment
 from rebalance_lib.plan.diff import DIFF_SCHEMA, PlanDiff, SizeSource, diff
 from rebalance_lib.plan.plan import PLAN_SCHEMA, Plan, PlanEntry
 from rebalance_lib.plan.reassignment_json import format_plan, parse_plan
@@ -16,6 +17,8 @@ __all__ = [
     "Rule",
     "SizeSource",
     "Violation",
+    "changes_only",
+    "current_assignment",
     "diff",
     "format_plan",
     "format_topics_to_move",

@@ -165,9 +165,7 @@ def _moving_log_dirs(prior: pa.Table, target: pa.Table, old: Lists, new: Lists) 
     codes_before, codes_after = _log_dir_codes(prior, target)
     place = new.position_in(old)
     stays = place >= 0
-    moves: NDArray[np.bool_] = (
-        stays & (codes_after >= 0) & (codes_after != np.where(stays, codes_before[place], -1))
-    )
+    moves: NDArray[np.bool_] = stays & (codes_after >= 0) & (codes_after != np.where(stays, codes_before[place], -1))
     return moves
 
 

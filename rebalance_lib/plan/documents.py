@@ -43,9 +43,7 @@ def load_document(text: str, *, keys: Iterable[str]) -> dict[str, Any]:
     check_keys("the document", document, required=("version", *keys))
     version = document["version"]
     if type(version) is not int or version != VERSION:
-        raise PlanFormatError(
-            f'version is {shown(version)}, the only one that Kafka reads is 1; write "version":1'
-        )
+        raise PlanFormatError(f'version is {shown(version)}, the only one that Kafka reads is 1; write "version":1')
     return document
 
 
@@ -59,9 +57,7 @@ def _load_json(text: str) -> Any:
         message = f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}; {hint}"
         raise PlanFormatError(message) from error
     except (RecursionError, ValueError) as error:
-        raise PlanFormatError(
-            f"not JSON that Kafka reads: {error}; give a document that Kafka's tool reads"
-        ) from error
+        raise PlanFormatError(f"not JSON that Kafka reads: {error}; give a document that Kafka's tool reads") from error
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -69,9 +65,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         again = next(key for place, key in enumerate(keys) if key in keys[:place])
-        raise PlanFormatError(
-            f"the key {shown(again)} is twice in the object {shown(found)}; keep one of the two"
-        )
+        raise PlanFormatError(f"the key {shown(again)} is twice in the object {shown(found)}; keep one of the two")
     return found
 
 
@@ -79,9 +73,7 @@ def _no_constant(name: str) -> Any:
     raise PlanFormatError(f"{name} is no JSON; give a number")
 
 
-def check_keys(
-    where: str, found: dict[str, Any], *, required: Iterable[str], optional: Iterable[str] = ()
-) -> None:
+def check_keys(where: str, found: dict[str, Any], *, required: Iterable[str], optional: Iterable[str] = ()) -> None:
     """Refuse an object that lacks a required key or has one that is not known."""
     for key in required:
         if key not in found:
@@ -98,15 +90,11 @@ def check_text(where: str, field: str, value: Any) -> None:
     if type(value) is not str:
         raise PlanFormatError(f"{where}: {field} is {shown(value)}, not a string; write it in double quotes")
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise PlanFormatError(
-            f"{where}: {field} is {shown(value)}, half of a surrogate pair; write the character"
-        )
+        raise PlanFormatError(f"{where}: {field} is {shown(value)}, half of a surrogate pair; write the character")
 
 
 def check_int32(where: str, field: str, value: Any) -> None:
     """Refuse what is not an integer to Kafka."""
     # A bool is an int to Python, and 1.0 equals 1, but neither is an integer to Kafka.
     if type(value) is not int or value not in _INT32:
-        raise PlanFormatError(
-            f"{where}: {field} is {shown(value)}, not an integer of 32 bits; write such a number"
-        )
+        raise PlanFormatError(f"{where}: {field} is {shown(value)}, not an integer of 32 bits; write such a number")

@@ -87,9 +87,7 @@ class Plan:
                 "replicas": Lists.from_lengths(lengths, pa.array(brokers, pa.int32()).to_numpy()).to_arrow(),
             }
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-            message = (
-                f"the assignment is not one of brokers to partitions: {error}; give ids as numbers of 32 bits"
-            )
+            message = f"the assignment is not one of brokers to partitions: {error}; give ids as numbers of 32 bits"
             raise PlanFormatError(message) from error
         return cls(pa.table(columns))
 
@@ -157,9 +155,7 @@ def _normalised(entries: pa.Table) -> pa.Table:
         lengths = list_lengths(log_dirs)
         named_of_row = Lists.from_lengths(lengths, np.empty(0, np.int32)).count_by_row(named)
         log_dirs = pc.if_else(pa.array(named_of_row > 0), log_dirs, pa.scalar(None, log_dirs.type))
-    return pa.table(
-        [entries["topic"], entries["partition"], entries["replicas"], log_dirs], schema=PLAN_SCHEMA
-    )
+    return pa.table([entries["topic"], entries["partition"], entries["replicas"], log_dirs], schema=PLAN_SCHEMA)
 
 
 def _sorted(entries: pa.Table) -> pa.Table:

@@ -35,9 +35,7 @@ from rebalance_lib.plan.faults import partition_name, shown
 from rebalance_lib.plan.plan import PLAN_SCHEMA, Plan
 
 _REQUIRED = ("topic", "partition", "replicas")
-_DOCUMENT = pa.schema(
-    [pa.field("version", pa.int32()), pa.field("partitions", pa.list_(pa.struct(list(PLAN_SCHEMA))))]
-)
+_DOCUMENT = pa.schema([pa.field("version", pa.int32()), pa.field("partitions", pa.list_(pa.struct(list(PLAN_SCHEMA))))])
 # Topics may have null in their names: only the word outside of a name or a path counts.
 _NULL = re.compile(r'(?<![a-zA-Z0-9._/"-])null')
 
@@ -96,9 +94,7 @@ def _read_entries(text: str) -> pa.Table:
     """The entries, read one by one; raises for the first that is not in the form of an entry."""
     entries = load_document(text, keys=("partitions",))["partitions"]
     if type(entries) is not list:
-        raise PlanFormatError(
-            f'partitions is {shown(entries)}, not a list; list the entries in it: "partitions":[...]'
-        )
+        raise PlanFormatError(f'partitions is {shown(entries)}, not a list; list the entries in it: "partitions":[...]')
     for number, entry in enumerate(entries):
         _check_form(number, entry)
     columns = [pa.array([entry.get(field.name) for entry in entries], field.type) for field in PLAN_SCHEMA]

@@ -49,14 +49,10 @@ class Sizes:
         try:
             table = pa.table({name: one_chunk(source[name].cast(_TYPES[name])) for name in names})
         except pa.ArrowException as error:
-            raise InvalidInputError(
-                f"sizes are not of the right type: {error}; convert the column"
-            ) from error
+            raise InvalidInputError(f"sizes are not of the right type: {error}; convert the column") from error
         for name in names:
             if table[name].null_count:
-                raise InvalidInputError(
-                    f"sizes have no {name} in {table[name].null_count} rows; leave those rows out"
-                )
+                raise InvalidInputError(f"sizes have no {name} in {table[name].null_count} rows; leave those rows out")
         sizes = cls(table)
         negative = np.flatnonzero(sizes._size_bytes < 0)
         if len(negative):
@@ -149,6 +145,4 @@ def _refuse_missing(asked: pa.Table, place: NDArray[np.int64]) -> None:
     if len(missing):
         message = f"{partition_at(asked, missing[0])} moves data but has no size"
         others = f", nor have {len(missing) - 1} others" if len(missing) > 1 else ""
-        raise InvalidInputError(
-            f"{message}{others}; give its size, 0 if it is empty, or give no sizes at all"
-        )
+        raise InvalidInputError(f"{message}{others}; give its size, 0 if it is empty, or give no sizes at all")

@@ -148,9 +148,7 @@ def _table(table: pa.Table) -> pa.Table:
     for field in PLAN_SCHEMA:
         nulls = entries[field.name].null_count
         if nulls and not field.nullable:
-            raise InvalidInputError(
-                f"the plan has no {field.name} in {nulls} rows; give each row all columns"
-            )
+            raise InvalidInputError(f"the plan has no {field.name} in {nulls} rows; give each row all columns")
     if one_chunk(entries["replicas"]).flatten().null_count:
         raise InvalidInputError("the plan has replicas that are null; give the ids of brokers")
     return entries

@@ -1,0 +1,199 @@
+"""Replication throttles: put on for a plan, and taken off so that exactly what stood before stands again.
+
+Kafka throttles by two settings of each topic, which list the replicas concerned (``partition:broker``), and two rates
+of each broker. For a moving partition the replicas that send are all its present ones; those that receive are the ones
+to be added. What stands there already may be somebody else's: lists are merged, never overwritten, and ``*`` is left as
+it is.
+
+Before the first write, the value of every setting that will change is saved with the run's artifacts. That file alone
+is enough to undo the rest, at any later time and from any machine; an entry leaves it once it is put back.
+
+Example: ``foo`` has ``leader.replication.throttled.replicas = 7:1`` from somebody else, and ``foo-0`` moves from [1, 2]
+to [2, 3]. Saved is ``before 7:1, added 0:1 0:2``; set is ``7:1,0:1,0:2``; at the end, ``0:1`` and ``0:2`` leave.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.cluster import Cluster
+from rebalance_lib.errors import ClusterError, DriftError, InvalidInputError
+from rebalance_lib.execution.status import PlanStatus, Status
+from rebalance_lib.plan import Plan
+
+LEADER_RATE = "leader.replication.throttled.rate"
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+LEADER_REPLICAS = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
+RATES = (LEADER_RATE, FOLLOWER_RATE)
+REPLICA_LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+ALL_REPLICAS = "*"
+SAVED = "throttles.json"
+READ_BACK_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """What a plan throttles: entries per topic and list, and the brokers that take part."""
+
+    replicas: dict[str, dict[str, list[str]]]
+    brokers: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was put back, and what could not be, with the reason."""
+
+    topics: list[str] = field(default_factory=list)
+    brokers: list[int] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
+
+
+def throttle_for(plan: Plan, status: PlanStatus) -> Throttle:
+    """The throttle that the unfinished moves of a plan need; partitions that only change order need none."""
+    replicas: dict[str, dict[str, list[str]]] = defaultdict(lambda: {key: [] for key in REPLICA_LISTS})
+    brokers: set[int] = set()
+    targets = plan.as_dict()
+    for tp in status.having(Status.PENDING, Status.MOVING):
+        reassignment = status.reassignments.get(tp)
+        adding = set(reassignment.adding) if reassignment else set(targets[tp]) - set(status.live[tp].replicas)
+        if not adding:
+            continue
+        senders = [broker for broker in status.live[tp].replicas if broker not in adding]
+        replicas[tp.topic][LEADER_REPLICAS] += [f"{tp.partition}:{broker}" for broker in senders]
+        replicas[tp.topic][FOLLOWER_REPLICAS] += [f"{tp.partition}:{broker}" for broker in sorted(adding)]
+        brokers |= {*senders, *adding}
+    return Throttle(dict(replicas), sorted(brokers))
+
+
+def apply_throttle(cluster: Cluster, plan: Plan, status: PlanStatus, rate: int, artifacts: Artifacts) -> Throttle:
+    """Throttle the plan's moves to ``rate`` bytes a second on each broker; can be run again, also with another rate."""
+    if rate <= 0:
+        raise InvalidInputError(f"a throttle of {rate} bytes/s would stop replication: give a rate above 0")
+    throttle = throttle_for(plan, status)
+    alive = set(cluster.alive_brokers())
+    if dead := sorted(set(throttle.brokers) - alive):
+        raise ClusterError(f"brokers {dead} take part in the plan but are not alive: start them, or plan again")
+    saved = _load(artifacts, cluster.cluster_id())
+    current = {topic: cluster.topic_config(topic, REPLICA_LISTS) for topic in throttle.replicas}
+    for topic, lists in throttle.replicas.items():
+        for key, wanted in lists.items():
+            value = current[topic].get(key)
+            _remember_list(saved, topic, key, value.value if value else None, wanted)
+    for broker in throttle.brokers:
+        rates = cluster.broker_config(broker, RATES)
+        own = {key: rates[key].value if key in rates and rates[key].dynamic else None for key in RATES}
+        saved["brokers"].setdefault(str(broker), own)
+    artifacts.write_json(SAVED, saved)
+    for topic, lists in throttle.replicas.items():
+        standing = {key: current[topic][key].value if key in current[topic] else None for key in lists}
+        merged = {key: _merge(standing[key], wanted) for key, wanted in lists.items()}
+        cluster.alter_topic_config(topic, {key: value for key, value in merged.items() if value != standing[key]})
+    for broker in throttle.brokers:
+        cluster.alter_broker_config(broker, dict.fromkeys(RATES, str(rate)))
+    return throttle
+
+
+def restore_throttles(cluster: Cluster, artifacts: Artifacts) -> Restored:
+    """Put back what stood before `apply_throttle`; what cannot be reached now stays saved, and is listed.
+
+    Raises:
+        DriftError: The saved values are another cluster's.
+    """
+    restored = Restored()
+    if not artifacts.exists(SAVED):
+        return restored
+    saved = _load(artifacts, cluster.cluster_id())
+    alive = set(cluster.alive_brokers())
+    for topic in list(saved["topics"]):
+        if not cluster.partitions([topic]):
+            del saved["topics"][topic]  # deleted meanwhile, and its settings with it
+            continue
+        try:
+            _restore_topic(cluster, topic, saved["topics"][topic])
+        except ClusterError as error:
+            restored.left[f"topic {topic}"] = str(error)
+        else:
+            restored.topics.append(topic)
+            del saved["topics"][topic]
+    for name in list(saved["brokers"]):
+        broker = int(name)
+        if broker not in alive:
+            restored.left[f"broker {broker}"] = "not alive; run the restore again when it is back"
+            continue
+        try:
+            _restore_broker(cluster, broker, saved["brokers"][name])
+        except ClusterError as error:
+            restored.left[f"broker {broker}"] = str(error)
+        else:
+            restored.brokers.append(broker)
+            del saved["brokers"][name]
+    artifacts.write_json(SAVED, saved)
+    return restored
+
+
+def _load(artifacts: Artifacts, cluster_id: str) -> dict[str, Any]:
+    if not artifacts.exists(SAVED):
+        return {"cluster_id": cluster_id, "topics": {}, "brokers": {}}
+    saved: dict[str, Any] = artifacts.read_json(SAVED)
+    if saved["cluster_id"] != cluster_id:
+        raise DriftError(
+            f"{artifacts.uri}/{SAVED} holds the throttles of cluster {saved['cluster_id']}, this is {cluster_id}"
+        )
+    return saved
+
+
+def _remember_list(saved: dict[str, Any], topic: str, key: str, standing: str | None, wanted: Iterable[str]) -> None:
+    """Note the value before the run, and which entries are ours; a second call adds entries, but forgets nothing."""
+    entry = saved["topics"].setdefault(topic, {}).setdefault(key, {"before": standing, "added": []})
+    before = _entries(entry["before"])
+    entry["added"] = sorted({*entry["added"], *(item for item in wanted if item not in before)})
+
+
+def _entries(value: str | None) -> list[str]:
+    return [item for item in (value or "").split(",") if item]
+
+
+def _merge(standing: str | None, wanted: list[str]) -> str | None:
+    if standing == ALL_REPLICAS:
+        return standing
+    merged = list(dict.fromkeys([*_entries(standing), *wanted]))
+    return ",".join(merged) or None
+
+
+def _restore_topic(cluster: Cluster, topic: str, lists: Mapping[str, Mapping[str, Any]]) -> None:
+    standing = cluster.topic_config(topic, REPLICA_LISTS)
+    goal: dict[str, str | None] = {}
+    for key, entry in lists.items():
+        value = standing[key].value if key in standing else None
+        if value != ALL_REPLICAS:
+            goal[key] = ",".join(item for item in _entries(value) if item not in entry["added"]) or None
+    cluster.alter_topic_config(
+        topic,
+        {key: value for key, value in goal.items() if value != (standing[key].value if key in standing else None)},
+    )
+    _read_back(lambda: {k: v.value for k, v in cluster.topic_config(topic, REPLICA_LISTS).items()}, goal, topic)
+
+
+def _restore_broker(cluster: Cluster, broker: int, rates: Mapping[str, str | None]) -> None:
+    cluster.alter_broker_config(broker, rates)
+    _read_back(
+        lambda: {k: v.value for k, v in cluster.broker_config(broker, RATES).items() if v.dynamic}, rates, broker
+    )
+
+
+def _read_back(read: Callable[[], Mapping[str, str]], goal: Mapping[str, str | None], where: object) -> None:
+    """Wait until the cluster shows the goal: a setting reaches the brokers a moment after the controller took it."""
+    deadline = time.monotonic() + READ_BACK_SECONDS
+    while True:
+        standing = read()
+        if all(standing.get(key) == value for key, value in goal.items()):
+            return
+        if time.monotonic() > deadline:
+            raise ClusterError(f"{where} still shows {standing} {READ_BACK_SECONDS:.0f} s after it was set to {goal}")
+        time.sleep(0.2)

@@ -1,0 +1,92 @@
+"""A snapshot says what is on the cluster, dead brokers and moves under way included."""
+
+from __future__ import annotations
+
+import time
+
+from rebalance_lib.cluster import take_snapshot
+from rebalance_lib.execution.throttle import FOLLOWER_REPLICAS, LEADER_RATE
+from rebalance_lib.plan import current_assignment
+from rebalance_lib.topology import Snapshot, TopicPartition
+
+
+def rows(snapshot, topic):
+    return [row for row in snapshot.replicas.to_pylist() if row["topic"] == topic]
+
+
+def test_replicas_have_their_own_size_leader_isr_and_log_dir(cluster, kafka, topic):
+    name = topic("snapshot-sizes", [[2, 1], [3, 4]], size=50_000)
+    snapshot = take_snapshot(cluster)
+    found = rows(snapshot, name)
+    assert [(r["partition"], r["position"], r["broker"], r["leader"]) for r in found] == [
+        (0, 0, 2, True),
+        (0, 1, 1, False),
+        (1, 0, 3, True),
+        (1, 1, 4, False),
+    ]
+    assert all(r["in_sync"] and not r["adding"] and not r["removing"] and not r["internal"] for r in found)
+    assert all(r["size_bytes"] >= 50_000 for r in found)
+    assert all(f"broker-{r['broker']}/data-" in r["log_dir"] for r in found)
+    assert snapshot.cluster_id == kafka.cluster_id
+
+
+def test_brokers_have_racks_and_log_dirs(cluster):
+    brokers = take_snapshot(cluster).brokers.to_pylist()
+    assert [(b["broker"], b["rack"], b["alive"], len(b["log_dirs"])) for b in brokers] == [
+        (1, "rack-1", True, 2),
+        (2, "rack-2", True, 2),
+        (3, "rack-3", True, 2),
+        (4, "rack-1", True, 2),
+    ]
+    assert all(d["total_bytes"] > d["usable_bytes"] > 0 for b in brokers for d in b["log_dirs"])
+
+
+def test_a_replica_that_is_only_being_added_does_not_raise_the_replication_factor(cluster, topic):
+    name = topic("snapshot-adding", [[1]], size=2_000_000)
+    partition = TopicPartition(name, 0)
+    cluster.alter_topic_config(name, {FOLLOWER_REPLICAS: "0:2"})
+    cluster.alter_broker_config(2, {"follower.replication.throttled.rate": "100000"})
+    cluster.reassign({partition: [2]})
+    snapshot = take_snapshot(cluster)
+    assert [(r["broker"], r["adding"], r["removing"]) for r in rows(snapshot, name)] == [
+        (2, True, False),
+        (1, False, True),
+    ]
+    assert current_assignment(snapshot).as_dict()[partition] == (1,)
+    cluster.alter_broker_config(2, {"follower.replication.throttled.rate": None})
+    while cluster.reassignments():
+        time.sleep(0.2)
+    assert LEADER_RATE not in cluster.broker_config(2, [LEADER_RATE])
+
+
+def test_a_dead_broker_is_marked_and_its_replicas_have_no_size(new_kafka):
+    from rebalance_lib.cluster import Cluster
+    from tests.kafka_data import write_topic
+
+    kafka = new_kafka(brokers=2, racks=2)
+    admin = kafka.admin()
+    write_topic(admin, kafka.bootstrap_servers, "orders", [[1, 2]], 20_000)
+    admin.close()
+    kafka.kill(2)
+    with Cluster({"bootstrap_servers": kafka.bootstrap_servers}) as cluster:
+        while 2 in cluster.alive_brokers():
+            time.sleep(0.2)
+        snapshot = take_snapshot(cluster)
+    assert snapshot.brokers["alive"].to_pylist() == [True, False]
+    assert [broker.id for broker in snapshot.alive_brokers()] == [1]
+    found = rows(snapshot, "orders")
+    assert [(r["broker"], r["in_sync"], r["size_bytes"] is None) for r in found] == [(1, True, False), (2, False, True)]
+
+
+def test_what_is_written_is_read_back(cluster, topic, tmp_path):
+    from rebalance_lib.execution import Run
+
+    topic("snapshot-round", [[1, 2]], size=10_000)
+    snapshot = take_snapshot(cluster)
+    run = Run(tmp_path.as_uri())
+    run.write_snapshot(snapshot)
+    again = run.snapshot()
+    assert isinstance(again, Snapshot)
+    assert (again.cluster_id, again.taken_at) == (snapshot.cluster_id, snapshot.taken_at)
+    assert again.replicas.equals(snapshot.replicas)
+    assert again.brokers.equals(snapshot.brokers)

@@ -1,0 +1,150 @@
+"""A run on a live cluster: preflight, submission, progress and the end, each of them again at any moment."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from rebalance_lib.cluster import take_snapshot
+from rebalance_lib.errors import ClusterError, DriftError
+from rebalance_lib.execution import Run, Status, apply_throttle, conclude, restore_throttles, submit
+from rebalance_lib.plan import Plan
+from rebalance_lib.report import publish_plan
+from rebalance_lib.topology import TopicPartition
+
+
+@pytest.fixture
+def start(cluster, tmp_path):
+    """A run with a snapshot and a plan for partition 0 of a topic."""
+
+    def make(topic, target):
+        run = Run(tmp_path.as_uri())
+        snapshot = take_snapshot(cluster)
+        run.write_snapshot(snapshot)
+        publish_plan(run.artifacts / "plan", Plan.from_assignment({TopicPartition(topic, 0): target}), snapshot)
+        return run, run.plan().digest
+
+    return make
+
+
+def finish(run, cluster):
+    while not (progress := run.progress(cluster)).finished:
+        time.sleep(0.2)
+    return progress
+
+
+def end(run, cluster, failed_steps=()):
+    return conclude(
+        cluster, run, approved_by="a person", approved_at="now", failed_steps=failed_steps, throttles_left={}
+    )
+
+
+def test_a_plan_is_executed_verified_and_reported(cluster, topic, start):
+    name = topic("run-whole", [[1, 2]], size=200_000)
+    run, digest = start(name, [3, 2])
+    assert run.status(cluster).having(Status.PENDING) == [TopicPartition(name, 0)]
+    assert submit(cluster, run.plan(), run.preflight(cluster, digest)).submitted == 1
+    assert str(finish(run, cluster)).startswith("1 of 1 partitions done")
+    outcome = end(run, cluster)
+    assert outcome.reached
+    assert outcome.verdict == "1 of 1 partitions are where the plan says."
+    assert cluster.partitions([name])[TopicPartition(name, 0)].leader == 3
+    page = run.artifacts.read_text("report.html")
+    assert "a person" in page
+    assert digest in page
+    assert run.snapshot("after").load_per_broker()["bytes"].to_pylist()[2] >= 200_000
+
+
+def test_a_move_under_way_is_seen_and_not_submitted_again(cluster, topic, start):
+    name = topic("run-moving", [[1]], size=3_000_000)
+    run, digest = start(name, [2])
+    apply_throttle(cluster, run.plan(), run.preflight(cluster, digest), 200_000, run.artifacts)
+    submit(cluster, run.plan(), run.preflight(cluster, digest))
+    progress = run.progress(cluster)
+    assert (progress.moving, progress.finished) == (1, False)
+    assert 0 <= progress.bytes_copied < progress.bytes_to_copy
+    assert progress.bytes_to_copy >= 3_000_000
+    again = submit(cluster, run.plan(), run.preflight(cluster, digest))
+    assert (again.submitted, again.already_moving) == (0, 1)
+    assert "moving: run-moving-0" in end(run, cluster).verdict
+    restore_throttles(cluster, run.artifacts)
+    finish(run, cluster)
+    done = submit(cluster, run.plan(), run.preflight(cluster, digest))
+    assert (done.submitted, done.already_done) == (0, 1)
+
+
+def test_other_bytes_than_were_approved_are_refused(cluster, topic, start):
+    name = topic("run-digest", [[1, 2]])
+    run, digest = start(name, [3, 2])
+    text = (run.artifacts / "plan").read_text("plan.json")
+    (run.artifacts / "plan").write_text("plan.json", text.replace("[3,2]", "[4,2]"))
+    with pytest.raises(DriftError, match=f"approved was {digest}"):
+        run.preflight(cluster, digest)
+
+
+def test_a_partition_that_somebody_moved_is_refused_by_name(cluster, topic, start):
+    name = topic("run-drift", [[1, 2]])
+    run, digest = start(name, [3, 2])
+    cluster.reassign({TopicPartition(name, 0): [2, 4]})
+    while cluster.reassignments():
+        time.sleep(0.1)
+    with pytest.raises(DriftError, match="run-drift-0"):
+        run.preflight(cluster, digest)
+
+
+def test_a_foreign_reassignment_is_refused_by_name(cluster, topic, start, tmp_path):
+    name, other = topic("run-own", [[1, 2]]), topic("run-foreign", [[1]], size=3_000_000)
+    run, digest = start(name, [3, 2])
+    foreign = Run((tmp_path / "foreign").as_uri())
+    snapshot = take_snapshot(cluster)
+    foreign.write_snapshot(snapshot)
+    publish_plan(foreign.artifacts / "plan", Plan.from_assignment({TopicPartition(other, 0): [2]}), snapshot)
+    apply_throttle(cluster, foreign.plan(), foreign.status(cluster), 200_000, foreign.artifacts)
+    submit(cluster, foreign.plan(), foreign.status(cluster))
+    with pytest.raises(ClusterError, match="run-foreign-0"):
+        run.preflight(cluster, digest)
+    restore_throttles(cluster, foreign.artifacts)
+    finish(foreign, cluster)
+
+
+def test_a_dead_target_is_refused_by_id(cluster, topic, start):
+    name = topic("run-dead", [[1, 2]])
+    run, digest = start(name, [2, 3])
+    plan = Plan.from_assignment({TopicPartition(name, 0): [2, 9]})
+    (run.artifacts / "plan").write_text(
+        "plan.json", (run.artifacts / "plan").read_text("plan.json").replace("3]", "9]")
+    )
+    with pytest.raises(ClusterError, match=r"\[9\] are not alive"):
+        run.preflight(cluster, plan.digest)
+    assert digest != plan.digest
+
+
+def test_another_cluster_is_refused(cluster, topic, start, monkeypatch):
+    name = topic("run-cluster", [[1, 2]])
+    run, digest = start(name, [3, 2])
+    monkeypatch.setattr(type(cluster), "cluster_id", lambda _: "another")
+    with pytest.raises(DriftError, match="this is another"):
+        run.preflight(cluster, digest)
+
+
+def test_a_deleted_topic_is_left_out_and_reported(cluster, kafka, topic, start):
+    name = topic("run-deleted", [[1, 2]])
+    run, digest = start(name, [3, 2])
+    admin = kafka.admin()
+    admin.delete_topics([name])
+    while cluster.partitions([name]):
+        time.sleep(0.1)
+    assert submit(cluster, run.plan(), run.preflight(cluster, digest)).missing == 1
+    outcome = end(run, cluster)
+    assert outcome.reached
+    assert "1 missing: run-deleted-0" in outcome.verdict
+    admin.close()
+
+
+def test_the_report_of_a_failed_run_names_the_steps(cluster, topic, start):
+    name = topic("run-failed", [[1, 2]])
+    run, _ = start(name, [3, 2])
+    outcome = end(run, cluster, failed_steps=["execute_plan"])
+    assert not outcome.reached
+    assert "Failed steps: execute_plan." in run.artifacts.read_text("report.html")

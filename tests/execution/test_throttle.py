@@ -1,0 +1,123 @@
+"""Throttles are put on for a plan, and afterwards exactly what stood before stands again."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.errors import DriftError, InvalidInputError
+from rebalance_lib.execution import apply_throttle, plan_status, restore_throttles
+from rebalance_lib.execution.throttle import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    RATES,
+    REPLICA_LISTS,
+    SAVED,
+)
+from rebalance_lib.plan import Plan
+from rebalance_lib.topology import TopicPartition
+
+
+@pytest.fixture
+def artifacts(tmp_path):
+    return Artifacts(tmp_path.as_uri())
+
+
+@pytest.fixture
+def throttle(cluster, artifacts):
+    """Throttle the move of partition 0 of a topic to other brokers."""
+
+    def apply(topic, origin, target, rate=1_000_000):
+        plan, before = (Plan.from_assignment({TopicPartition(topic, 0): replicas}) for replicas in (target, origin))
+        return apply_throttle(cluster, plan, plan_status(cluster, plan, before), rate, artifacts)
+
+    return apply
+
+
+def lists(cluster, topic):
+    return {key: value.value for key, value in cluster.topic_config(topic, REPLICA_LISTS).items()}
+
+
+def rates(cluster, broker):
+    return {key: value.value for key, value in cluster.broker_config(broker, RATES).items()}
+
+
+def test_senders_and_receivers_are_throttled_and_nothing_is_left(cluster, topic, throttle, artifacts):
+    name = topic("throttle-plain", [[1, 2]])
+    throttle(name, [1, 2], [2, 3])
+    assert lists(cluster, name) == {LEADER_REPLICAS: "0:1,0:2", FOLLOWER_REPLICAS: "0:3"}
+    assert {broker: rates(cluster, broker) for broker in (1, 2, 3, 4)} == {
+        **dict.fromkeys((1, 2, 3), dict.fromkeys(RATES, "1000000")),
+        4: {},
+    }
+    restored = restore_throttles(cluster, artifacts)
+    assert (restored.topics, restored.brokers, restored.left) == ([name], [1, 2, 3], {})
+    assert lists(cluster, name) == {}
+    assert [rates(cluster, broker) for broker in (1, 2, 3)] == [{}, {}, {}]
+
+
+def test_what_somebody_else_set_is_merged_and_stays(cluster, topic, throttle, artifacts):
+    name = topic("throttle-merge", [[1, 2], [2, 3]])
+    cluster.alter_topic_config(name, {LEADER_REPLICAS: "1:2,0:1"})
+    cluster.alter_broker_config(1, {LEADER_RATE: "777"})
+    throttle(name, [1, 2], [2, 3])
+    assert lists(cluster, name) == {LEADER_REPLICAS: "1:2,0:1,0:2", FOLLOWER_REPLICAS: "0:3"}
+    assert rates(cluster, 1) == dict.fromkeys(RATES, "1000000")
+    restore_throttles(cluster, artifacts)
+    assert lists(cluster, name) == {LEADER_REPLICAS: "1:2,0:1"}
+    assert rates(cluster, 1) == {LEADER_RATE: "777"}
+    cluster.alter_broker_config(1, {LEADER_RATE: None})
+
+
+def test_a_star_is_left_as_it_is(cluster, topic, throttle, artifacts):
+    name = topic("throttle-star", [[1, 2]])
+    cluster.alter_topic_config(name, {LEADER_REPLICAS: "*"})
+    throttle(name, [1, 2], [2, 3])
+    assert lists(cluster, name) == {LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "0:3"}
+    restore_throttles(cluster, artifacts)
+    assert lists(cluster, name) == {LEADER_REPLICAS: "*"}
+
+
+def test_a_second_try_with_another_rate_forgets_nothing(cluster, topic, throttle, artifacts):
+    name = topic("throttle-again", [[1, 2]])
+    cluster.alter_broker_config(2, {FOLLOWER_RATE: "5"})
+    throttle(name, [1, 2], [2, 3])
+    throttle(name, [1, 2], [2, 3], rate=2_000_000)
+    assert rates(cluster, 2) == dict.fromkeys(RATES, "2000000")
+    restore_throttles(cluster, artifacts)
+    assert restore_throttles(cluster, artifacts).topics == []
+    assert lists(cluster, name) == {}
+    assert rates(cluster, 2) == {FOLLOWER_RATE: "5"}
+    cluster.alter_broker_config(2, {FOLLOWER_RATE: None})
+
+
+def test_entries_that_came_meanwhile_stay(cluster, topic, throttle, artifacts):
+    name = topic("throttle-meanwhile", [[1, 2], [2, 3]])
+    throttle(name, [1, 2], [2, 3])
+    cluster.alter_topic_config(name, {LEADER_REPLICAS: "0:1,0:2,1:3"})
+    restore_throttles(cluster, artifacts)
+    assert lists(cluster, name) == {LEADER_REPLICAS: "1:3"}
+
+
+def test_a_change_of_order_needs_no_throttle(cluster, topic, throttle):
+    name = topic("throttle-order", [[1, 2]])
+    assert throttle(name, [1, 2], [2, 1]).brokers == []
+
+
+def test_without_saved_values_nothing_is_touched(cluster, artifacts):
+    restored = restore_throttles(cluster, artifacts)
+    assert (restored.topics, restored.brokers, restored.left) == ([], [], {})
+
+
+def test_saved_values_of_another_cluster_are_refused(cluster, artifacts):
+    artifacts.write_json(SAVED, {"cluster_id": "another", "topics": {}, "brokers": {"1": {LEADER_RATE: "1"}}})
+    with pytest.raises(DriftError, match="cluster another"):
+        restore_throttles(cluster, artifacts)
+
+
+def test_a_rate_that_would_stop_replication_is_refused(topic, throttle):
+    name = topic("throttle-zero", [[1, 2]])
+    with pytest.raises(InvalidInputError, match="above 0"):
+        throttle(name, [1, 2], [2, 3], rate=0)
