@@ -1,0 +1,134 @@
+"""Plan a run on Spark: read its snapshot, place the chosen topics, check the plan, publish it.
+
+    spark-submit compute_placement.py --run file:///.../RUN [--topics T,U] [--brokers 1,2] [--seed N]
+
+Placement is Kafka's own: each topic is striped over the chosen brokers, racks alternating where all of them have one,
+as ``kafka-reassign-partitions --generate`` does it. The start of each topic's stripe is drawn from the seed and the
+topic's name, so that the same call gives the same plan, on one machine or on a hundred.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import zlib
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from rebalance_lib.artifacts import PLAN, SNAPSHOT, Artifacts
+from rebalance_lib.errors import InvalidInputError, RebalanceError
+from rebalance_lib.placement import RackMode, assign_replicas
+from rebalance_lib.plan import Plan, changes_only, current_assignment, verify_plan
+from rebalance_lib.report import publish_plan
+from rebalance_lib.topology import Broker, Snapshot
+
+PLACED = pa.schema(
+    [
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("replicas", pa.list_(pa.int32()), nullable=False),
+    ]
+)
+PLACED_DDL = "topic string, partition int, replicas array<int>"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the job; errors are one clear line and exit code 1."""
+    options = _parse(arguments)
+    spark = SparkSession.builder.appName("kafka-rebalance compute_placement").getOrCreate()
+    try:
+        compute_placement(spark, Artifacts(options.run), options.topics, options.brokers, options.seed)
+    except RebalanceError as error:
+        print(f"compute_placement: {error}", file=sys.stderr)
+        return 1
+    finally:
+        spark.stop()
+    return 0
+
+
+def compute_placement(
+    spark: SparkSession, run: Artifacts, topics: Sequence[str], brokers: Sequence[int], seed: int
+) -> Plan:
+    """Write ``plan/`` of the run: the plan, its summary and the text for its review."""
+    taken = run / SNAPSHOT
+    snapshot = Snapshot.from_tables(taken.read_table("brokers.parquet"), taken.read_table("replicas.parquet"))
+    chosen_brokers = choose_brokers(snapshot, brokers)
+    chosen_topics = choose_topics(snapshot, topics)
+    replicas = spark.read.parquet(f"{taken.uri}/replicas.parquet").where(f.col("topic").isin(chosen_topics))
+    placed = replicas.groupBy("topic").applyInArrow(striping(chosen_brokers, seed), PLACED_DDL)
+    target = Plan.from_table(placed.toArrow()) if chosen_topics else Plan(PLACED.empty_table())
+    before = current_assignment(snapshot)
+    plan = changes_only(before, target)
+    if violations := verify_plan(plan, brokers=snapshot.alive_brokers(), before=before):
+        raise RebalanceError(f"the plan breaks {len(violations)} rules, nothing is published: {violations[0].message}")
+    publish_plan(run / PLAN, plan, snapshot)
+    return plan
+
+
+def choose_brokers(snapshot: Snapshot, ids: Sequence[int]) -> list[Broker]:
+    """The brokers to place on: all that are alive, or the ones asked for if they are."""
+    alive = {broker.id: broker for broker in snapshot.alive_brokers()}
+    if unknown := sorted(set(ids) - set(alive)):
+        raise InvalidInputError(f"brokers {unknown} are not alive in this cluster; alive are {sorted(alive)}")
+    return [alive[id_] for id_ in sorted(set(ids) or alive)]
+
+
+def choose_topics(snapshot: Snapshot, names: Sequence[str]) -> list[str]:
+    """The topics to place: all but internal ones, or the ones asked for; none that is being reassigned now."""
+    table = snapshot.replicas
+    known = set(table["topic"].to_pylist())
+    if unknown := sorted(set(names) - known):
+        raise InvalidInputError(f"topics {unknown} are not in this cluster: check their names")
+    internal = set(table.filter(table["internal"])["topic"].to_pylist())
+    chosen = set(names) or known - internal
+    moving = set(table.filter(pc.or_(table["adding"], table["removing"]))["topic"].to_pylist())
+    if busy := sorted(chosen & moving):
+        raise InvalidInputError(f"topics {busy} are being reassigned now: wait until that ends, or leave them out")
+    return sorted(chosen)
+
+
+def striping(brokers: list[Broker], seed: int) -> Callable[[pa.Table], pa.Table]:
+    """Place one topic: runs in Spark's workers, on the rows of that topic."""
+
+    def place(rows: pa.Table) -> pa.Table:
+        topic = rows["topic"][0].as_py()
+        partitions = sorted(set(rows["partition"].to_pylist()))
+        first = rows.filter(pc.equal(rows["partition"], partitions[0]))
+        placed = assign_replicas(
+            brokers, len(partitions), first.num_rows, rack_mode=RackMode.SAFE, rng=seed ^ zlib.crc32(topic.encode())
+        )
+        return pa.table(
+            {
+                "topic": [topic] * len(partitions),
+                "partition": partitions,
+                "replicas": [placed[i] for i in range(len(partitions))],
+            },
+            schema=PLACED,
+        )
+
+    return place
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", required=True, help="URI of the run's artifacts; its snapshot must be there")
+    parser.add_argument("--topics", type=_names, default=[], help="topics to place, with commas; default all")
+    parser.add_argument("--brokers", type=_ids, default=[], help="brokers to place on, with commas; default all")
+    parser.add_argument("--seed", type=int, default=0, help="start of the stripes; the same seed gives the same plan")
+    return parser.parse_args(arguments)
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+def _ids(text: str) -> list[int]:
+    return [int(name) for name in _names(text)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
