@@ -1,0 +1,1 @@
+"""kafka-rebalance in Airflow's words: hook, operators, sensor and trigger."""

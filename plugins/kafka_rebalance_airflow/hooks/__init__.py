@@ -1,0 +1,1 @@
+"""The hook that owns the connection to Kafka."""

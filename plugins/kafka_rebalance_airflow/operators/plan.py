@@ -1,0 +1,107 @@
+"""The steps before anything changes: snapshot and review."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowSkipException
+
+from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+def default_artifacts_uri() -> str:
+    """A directory beside Airflow's own files, for installations of one machine."""
+    from airflow.configuration import AIRFLOW_HOME
+
+    return Path(AIRFLOW_HOME, "kafka-rebalance").absolute().as_uri()
+
+
+def run_uri(artifacts_uri: str, dag_id: str, run_id: str) -> str:
+    """Where a run keeps its artifacts. A run id may hold characters that are no good in a path, hence the digest."""
+    readable = re.sub(r"[^A-Za-z0-9._-]", "_", run_id)
+    digest = hashlib.sha256(run_id.encode()).hexdigest()[:8]
+    return f"{artifacts_uri.rstrip('/')}/{dag_id}/{readable}-{digest}"
+
+
+class SnapshotTopologyOperator(BaseOperator):
+    """Write down what the cluster is, for the planner and for every later check.
+
+    :param kafka_conn_id: connection to the cluster.
+    :param artifacts_uri: below which URI runs keep their artifacts; empty for a directory in ``AIRFLOW_HOME``.
+
+    Returns the run's URI and a few figures.
+    """
+
+    template_fields: Sequence[str] = ("kafka_conn_id", "artifacts_uri")
+    ui_color = "#e3eefa"
+
+    def __init__(self, *, kafka_conn_id: str, artifacts_uri: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.kafka_conn_id = kafka_conn_id
+        self.artifacts_uri = artifacts_uri
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Take the snapshot."""
+        from rebalance_lib.cluster import take_snapshot
+        from rebalance_lib.execution import Run
+
+        with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
+            snapshot = take_snapshot(cluster)
+        run = Run(run_uri(self.artifacts_uri or default_artifacts_uri(), context["dag"].dag_id, context["run_id"]))
+        run.write_snapshot(snapshot)
+        found = {
+            "run": run.uri,
+            "cluster_id": snapshot.cluster_id,
+            "brokers": snapshot.brokers.num_rows,
+            "replicas": snapshot.replicas.num_rows,
+        }
+        self.log.info("snapshot of %(brokers)s brokers and %(replicas)s replicas in %(run)s", found)
+        return found
+
+
+class ReviewPlanOperator(ApprovalOperator):
+    """Show the plan to a person and wait for Approve or Reject; a plan with nothing to do is skipped.
+
+    What was approved is the digest of the plan that was shown: later steps refuse any other.
+
+    :param run_uri: the run's artifacts.
+    """
+
+    template_fields = (*ApprovalOperator.template_fields, "run_uri")
+    ui_color = "#fdf3d8"
+
+    def __init__(self, *, run_uri: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.run_uri = run_uri
+
+    def execute(self, context: Context) -> Any:
+        """Put the plan's review text on the page and wait."""
+        from rebalance_lib.execution import Run
+
+        run = Run(self.run_uri)
+        plan = run.plan()
+        if not len(plan):
+            raise AirflowSkipException("the cluster already is as planned: nothing to move, nothing to approve")
+        self.body = run.review()
+        context["ti"].xcom_push(key="digest", value=plan.digest)
+        return super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Resume with the answer; on approval, the digest that was shown goes along."""
+        answer = super().execute_complete(context, event)
+        user = answer.get("responded_by_user") or {}
+        return {
+            "chosen_options": answer["chosen_options"],
+            "responded_at": answer["responded_at"].isoformat(),
+            "responded_by": user.get("name") or "time-out default",
+            "digest": context["ti"].xcom_pull(task_ids=self.task_id, key="digest"),
+        }

@@ -1,0 +1,1 @@
+"""What the triggerer runs while the sensor waits."""
