@@ -42,10 +42,7 @@ def main() -> None:
     clusters = {name: brokers(sizes, racked=len(sizes) > 1) for name, sizes in RACKS_OF_A_THOUSAND.items()}
     cases = [case(cluster, options.partitions) for cluster in clusters.values()]
     for (name, cluster), answer in zip(clusters.items(), JAVA.ask(cases), strict=True):
-        if (
-            printed(assign_replicas(cluster, options.partitions, REPLICATION_FACTOR, start_index=START))
-            != answer
-        ):
+        if printed(assign_replicas(cluster, options.partitions, REPLICATION_FACTOR, start_index=START)) != answer:
             raise SystemExit(f"{name}: not what Kafka's AdminUtils places")
     java = [int(answer) / 1e9 for answer in JAVA.ask(cases, "time", str(options.repetitions))]
 

@@ -66,9 +66,7 @@ def check_replication_factor(replication_factor: int, available: int) -> None:
     if replication_factor <= 0:
         raise InvalidInputError("Replication factor must be larger than 0.")
     if replication_factor > available:
-        raise InvalidInputError(
-            f"Replication factor: {replication_factor} larger than available brokers: {available}."
-        )
+        raise InvalidInputError(f"Replication factor: {replication_factor} larger than available brokers: {available}.")
 
 
 def rack_order(rack: str | None) -> bytes:

@@ -109,8 +109,7 @@ def _by_hand(
     wanted = range(len(existing), partitions)
     if len(new) != len(wanted):
         raise InvalidInputError(
-            f"Attempted to add {len(wanted)} additional partition(s), "
-            f"but only {len(new)} assignment(s) were specified."
+            f"Attempted to add {len(wanted)} additional partition(s), but only {len(new)} assignment(s) were specified."
         )
     check_consecutive([*existing, *new])
     check_replica_assignment(new, brokers, replication_factor=len(existing[0]))

@@ -206,9 +206,7 @@ def place_replicas(
             f"Invalid replication factor {replication_factor}: the replication factor must be positive."
         )
     if len(set(fenced)) == len(listed):
-        raise InvalidInputError(
-            "All brokers are currently fenced, or have all their log directories cordoned."
-        )
+        raise InvalidInputError("All brokers are currently fenced, or have all their log directories cordoned.")
     if replication_factor > len(listed):
         raise InvalidInputError(
             f"The target replication factor of {replication_factor} cannot be reached because only "

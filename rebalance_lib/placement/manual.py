@@ -89,9 +89,7 @@ def check_replica_assignment(
         _check_replicas(partition, replicas, available)
     if replication_factor is None and assignment:
         replication_factor = len(assignment[min(assignment)])
-    other = sorted(
-        partition for partition, replicas in assignment.items() if len(replicas) != replication_factor
-    )
+    other = sorted(partition for partition, replicas in assignment.items() if len(replicas) != replication_factor)
     if other:
         raise InvalidInputError(
             "Inconsistent replication factor between partitions, partition 0 has "
@@ -123,8 +121,7 @@ def _check_replicas(partition: int, replicas: Sequence[int], available: set[int]
         raise InvalidInputError(f"Cannot have replication factor of 0 for partition id {partition}.")
     if len(replicas) != len(set(replicas)):
         raise InvalidInputError(
-            f"Duplicate brokers not allowed in replica assignment: {_listed(replicas)} "
-            f"for partition id {partition}."
+            f"Duplicate brokers not allowed in replica assignment: {_listed(replicas)} for partition id {partition}."
         )
     if not available.issuperset(replicas):
         raise InvalidInputError(

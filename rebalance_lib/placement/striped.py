@@ -228,9 +228,7 @@ def rack_alternated(brokers: Iterable[Broker]) -> list[Broker]:
     by_rack: defaultdict[str | None, list[Broker]] = defaultdict(list)
     for broker in sorted(brokers, key=lambda broker: broker.id):
         by_rack[broker.rack].append(broker)
-    ranked = [
-        (rank, rack_order(rack), broker) for rack, row in by_rack.items() for rank, broker in enumerate(row)
-    ]
+    ranked = [(rank, rack_order(rack), broker) for rack, row in by_rack.items() for rank, broker in enumerate(row)]
     return [broker for _, _, broker in sorted(ranked, key=lambda entry: entry[:2])]
 
 

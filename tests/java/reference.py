@@ -96,7 +96,5 @@ def _digest(*files: Path) -> str:
 def _run(command: list[str], text: str = "") -> str:
     done = subprocess.run(command, input=text, capture_output=True, encoding="utf-8", check=False)
     if done.returncode:
-        raise RuntimeError(
-            f"{command[0]} ended with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-        )
+        raise RuntimeError(f"{command[0]} ended with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
     return done.stdout

@@ -62,16 +62,13 @@ def random_cluster(random: Random, *, partly_racked: float, most: int = 24) -> l
         return brokers_without_racks(ids)
     racks = random.choices(names, weights, k=len(ids))
     without = {broker for broker in ids if random.random() < 0.2} if kind > 1 - partly_racked else set()
-    return [
-        Broker(broker, None if broker in without else rack) for broker, rack in zip(ids, racks, strict=True)
-    ]
+    return [Broker(broker, None if broker in without else rack) for broker, rack in zip(ids, racks, strict=True)]
 
 
 def printed(brokers: Iterable[Broker], fenced: Iterable[int] = ()) -> str:
     """The brokers as the Java programs read them."""
     gone = set(fenced)
     return ",".join(
-        ("!" if broker.id in gone else "")
-        + (f"{broker.id}" if broker.rack is None else f"{broker.id}={broker.rack}")
+        ("!" if broker.id in gone else "") + (f"{broker.id}" if broker.rack is None else f"{broker.id}={broker.rack}")
         for broker in brokers
     )

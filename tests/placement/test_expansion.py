@@ -49,9 +49,7 @@ def test_partition_zero_gives_the_factor_and_the_start():
 def test_the_start_is_the_first_broker_not_below_partition_zeros_first_replica(first, start):
     brokers = brokers_without_racks([30, 10, 20])
     added = add_partitions("orders", {0: [first]}, brokers, 4)
-    assert added == assign_replicas(
-        brokers_without_racks([10, 20, 30]), 3, 1, start_index=start, start_partition=1
-    )
+    assert added == assign_replicas(brokers_without_racks([10, 20, 30]), 3, 1, start_index=start, start_partition=1)
 
 
 def test_racks_count_as_they_do_for_a_new_topic():
@@ -71,8 +69,7 @@ def test_a_topic_cannot_shrink_or_stay(partitions):
 
 def test_a_topic_without_partition_zero_is_refused():
     assert refusal("orders", {1: [0]}, THREE, 3).startswith(
-        "Unexpected existing replica assignment for topic 'orders', partition id 0 is missing. "
-        "Assignment: {1: [0]}"
+        "Unexpected existing replica assignment for topic 'orders', partition id 0 is missing. Assignment: {1: [0]}"
     )
 
 
@@ -130,16 +127,13 @@ def test_kafkas_admin_utils_adds_the_same(admin_utils, random):
         first = random.sample([broker.id for broker in brokers], factor)
         cases.append((brokers, dict.fromkeys(range(random.randint(1, 40)), first), random.randint(1, 40)))
     answers = admin_utils.ask(
-        "\t".join(
-            map(str, (more, len(existing[0]), _place(brokers, existing), len(existing), printed(brokers)))
-        )
+        "\t".join(map(str, (more, len(existing[0]), _place(brokers, existing), len(existing), printed(brokers))))
         for brokers, existing, more in cases
     )
     for (brokers, existing, more), answer in zip(cases, answers, strict=True):
         added = add_partitions("orders", existing, random.sample(brokers, len(brokers)), len(existing) + more)
         assert (
-            ";".join(f"{partition}={','.join(map(str, replicas))}" for partition, replicas in added.items())
-            == answer
+            ";".join(f"{partition}={','.join(map(str, replicas))}" for partition, replicas in added.items()) == answer
         )
 
 

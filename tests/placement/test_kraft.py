@@ -92,20 +92,14 @@ def test_a_broker_given_twice_is_refused_by_its_id():
 
 def test_the_same_seed_places_the_same_and_another_seed_does_not():
     brokers = brokers_in_racks({"a": range(5), "b": range(5, 9)})
-    assert place_replicas(brokers, 50, 2, rng=4) == place_replicas(
-        brokers, 50, 2, rng=np.random.default_rng(4)
-    )
+    assert place_replicas(brokers, 50, 2, rng=4) == place_replicas(brokers, 50, 2, rng=np.random.default_rng(4))
     assert place_replicas(brokers, 50, 2, rng=4) != place_replicas(brokers, 50, 2, rng=5)
 
 
 @given(clusters(), st.integers(1, 60), st.data())
 def test_replicas_are_distinct_led_by_an_unfenced_broker_and_fenced_only_in_need(brokers, partitions, data):
     ids = [broker.id for broker in brokers]
-    fenced = (
-        set(data.draw(st.lists(st.sampled_from(ids), unique=True, max_size=len(ids) - 1)))
-        if ids[1:]
-        else set()
-    )
+    fenced = set(data.draw(st.lists(st.sampled_from(ids), unique=True, max_size=len(ids) - 1))) if ids[1:] else set()
     factor = data.draw(st.integers(1, len(brokers)))
     placed = place_replicas(brokers, partitions, factor, fenced=fenced, rng=data.draw(st.integers(0, 9)))
     for replicas in placed.values():
@@ -129,9 +123,7 @@ def test_kafkas_striped_replica_placer_places_the_same(striped_replica_placer, r
     for _ in reference_cases:
         brokers = random_cluster(random, partly_racked=0.3)
         fenced = {broker.id for broker in brokers if random.random() < random.choice((0, 0, 0.1, 0.5, 1))}
-        factor = random.choice(
-            (0, 1, 2, 3, 3, 3, 4, len(brokers), len(brokers) + 1, random.randint(1, len(brokers)))
-        )
+        factor = random.choice((0, 1, 2, 3, 3, 3, 4, len(brokers), len(brokers) + 1, random.randint(1, len(brokers))))
         partitions = random.choice((1, 3, len(brokers), random.randint(1, 4 * len(brokers)), 100))
         cases.append((brokers, fenced, partitions, factor))
     ours = [_answer(*case, random) for case in cases]

@@ -84,9 +84,7 @@ def changes(draw):
     """A topic striped over a cluster, and two factors."""
     brokers = draw(clusters())
     factors = st.integers(1, len(brokers))
-    placed = assign_replicas(
-        brokers, draw(st.integers(1, 40)), draw(factors), start_index=draw(st.integers(0, 20))
-    )
+    placed = assign_replicas(brokers, draw(st.integers(1, 40)), draw(factors), start_index=draw(st.integers(0, 20)))
     return brokers, placed, draw(factors)
 
 

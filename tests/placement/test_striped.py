@@ -40,9 +40,7 @@ def test_ten_partitions_over_five_brokers_start_their_second_turn_one_further():
     assert placed[1] == [1, 2, 3]
     assert placed[4] == [4, 0, 1]
     assert placed[5] == [0, 2, 3]
-    by_replica = [
-        [[p for p, replicas in placed.items() if replicas[i] == b] for b in range(5)] for i in range(3)
-    ]
+    by_replica = [[[p for p, replicas in placed.items() if replicas[i] == b] for b in range(5)] for i in range(3)]
     assert by_replica == [
         [[0, 5], [1, 6], [2, 7], [3, 8], [4, 9]],
         [[4, 8], [0, 9], [1, 5], [2, 6], [3, 7]],
@@ -51,9 +49,7 @@ def test_ten_partitions_over_five_brokers_start_their_second_turn_one_further():
 
 
 def test_five_partitions_from_start_zero_follow_the_simple_rule_of_i_plus_j():
-    assert assign_replicas(FIVE, 5, 3, start_index=0) == {
-        i: [(i + j) % 5 for j in range(3)] for i in range(5)
-    }
+    assert assign_replicas(FIVE, 5, 3, start_index=0) == {i: [(i + j) % 5 for j in range(3)] for i in range(5)}
 
 
 @pytest.mark.parametrize(
@@ -126,9 +122,7 @@ class TestRackModes:
     def test_enforced_refuses_racks_of_only_some_brokers(self):
         with pytest.raises(InvalidInputError) as refused:
             assign_replicas(self.PARTLY, 4, 2, start_index=0, rack_mode=RackMode.ENFORCED)
-        assert (
-            str(refused.value) == "Not all brokers have rack information for replica rack aware assignment."
-        )
+        assert str(refused.value) == "Not all brokers have rack information for replica rack aware assignment."
 
     def test_enforced_places_without_racks_where_there_are_none(self):
         assert assign_replicas(FOUR, 1, 2, start_index=0, rack_mode=RackMode.ENFORCED) == {0: [0, 1]}
@@ -164,9 +158,7 @@ class TestRandomStart:
 def test_replicas_are_distinct_brokers_and_numbered_from_the_start_partition(brokers, partitions, data):
     factor = data.draw(st.integers(1, len(brokers)))
     first = data.draw(st.integers(0, 100))
-    placed = assign_replicas(
-        brokers, partitions, factor, start_partition=first, rng=data.draw(st.integers(0, 9))
-    )
+    placed = assign_replicas(brokers, partitions, factor, start_partition=first, rng=data.draw(st.integers(0, 9)))
     assert list(placed) == list(range(first, first + partitions))
     ids = {broker.id for broker in brokers}
     for replicas in placed.values():
@@ -184,9 +176,7 @@ def test_leaders_differ_by_at_most_one_between_brokers(brokers, partitions, star
 @given(clusters(racked=False), st.integers(1, 8), st.data())
 def test_whole_turns_without_racks_give_every_broker_the_same(brokers, turns, data):
     factor = data.draw(st.integers(1, len(brokers)))
-    placed = assign_replicas_array(
-        brokers, turns * len(brokers), factor, start_index=data.draw(st.integers(0, 40))
-    )
+    placed = assign_replicas_array(brokers, turns * len(brokers), factor, start_index=data.draw(st.integers(0, 40)))
     for column in placed.T:
         assert set(Counter(column.tolist()).values()) == {turns}
 
@@ -223,13 +213,9 @@ def test_kafkas_admin_utils_places_the_same(admin_utils, reference_cases, random
     cases = []
     for _ in reference_cases:
         brokers = random_cluster(random, partly_racked=0.1)
-        factor = random.choice(
-            (0, 1, 2, 3, 3, 3, 4, len(brokers), len(brokers) + 1, random.randint(1, len(brokers)))
-        )
+        factor = random.choice((0, 1, 2, 3, 3, 3, 4, len(brokers), len(brokers) + 1, random.randint(1, len(brokers))))
         partitions = random.choice((0, 1, 3, len(brokers), random.randint(1, 4 * len(brokers)), 100))
-        cases.append(
-            (brokers, partitions, factor, random.randint(0, 60), random.choice((0, 0, random.randint(0, 90))))
-        )
+        cases.append((brokers, partitions, factor, random.randint(0, 60), random.choice((0, 0, random.randint(0, 90)))))
     answers = admin_utils.ask(
         f"{partitions}\t{factor}\t{start}\t{first}\t{printed(brokers)}"
         for brokers, partitions, factor, start, first in cases

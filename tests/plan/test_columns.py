@@ -30,9 +30,10 @@ def test_the_worked_example():
 
 def test_a_null_list_reads_as_an_empty_one_and_a_slice_as_its_rows():
     assert plain(lists([[1], None, [2]])) == [[1], [], [2]]
-    assert plain(
-        Lists.from_column(pa.chunked_array([[[9]], [[1], [2, 3]]], pa.list_(pa.int32())).slice(1))
-    ) == [[1], [2, 3]]
+    assert plain(Lists.from_column(pa.chunked_array([[[9]], [[1], [2, 3]]], pa.list_(pa.int32())).slice(1))) == [
+        [1],
+        [2, 3],
+    ]
 
 
 @given(rows, st.data())

@@ -59,7 +59,4 @@ def test_the_earliest_entry_with_a_fault_is_named(entries, bad):
 
 @given(entry_lists)
 def test_legal_entries_have_no_fault(entries):
-    assert (
-        first_fault(table(*(tuple(entry.get(name) for name in PLAN_SCHEMA.names) for entry in entries)))
-        is None
-    )
+    assert first_fault(table(*(tuple(entry.get(name) for name in PLAN_SCHEMA.names) for entry in entries))) is None

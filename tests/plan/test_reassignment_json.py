@@ -60,9 +60,7 @@ def test_indented_documents_of_the_operators_manuals_are_read(replicas, partitio
         for partition, brokers in zip(partitions, replicas, strict=True)
     ]
     plan = parse_plan(json.dumps({"version": 1, "partitions": entries}, indent=4))
-    assert [(entry.partition, list(entry.replicas)) for entry in plan] == list(
-        zip(partitions, replicas, strict=True)
-    )
+    assert [(entry.partition, list(entry.replicas)) for entry in plan] == list(zip(partitions, replicas, strict=True))
 
 
 def test_an_empty_plan_is_a_plan():
@@ -77,9 +75,7 @@ def test_bytes_are_read_as_utf_8():
 
 
 def test_a_topic_with_null_in_its_name_is_an_ordinary_topic():
-    assert [
-        entry.topic for entry in parse_plan(document('{"topic":"null","partition":0,"replicas":[1]}'))
-    ] == ["null"]
+    assert [entry.topic for entry in parse_plan(document('{"topic":"null","partition":0,"replicas":[1]}'))] == ["null"]
 
 
 @pytest.mark.parametrize(
@@ -198,18 +194,13 @@ def test_what_is_printed_says_what_the_plan_says(entries):
     printed = json.loads(format_plan(parse_plan(json.dumps({"version": 1, "partitions": entries}))))
     assert printed["version"] == 1
     expected = [
-        {key: value for key, value in entry.items() if key != "log_dirs" or set(value) != {"any"}}
-        for entry in entries
+        {key: value for key, value in entry.items() if key != "log_dirs" or set(value) != {"any"}} for entry in entries
     ]
     assert printed["partitions"] == sorted(expected, key=lambda entry: (entry["topic"], entry["partition"]))
 
 
-odd_values = st.sampled_from(
-    [None, True, 1.0, "1", -1, 2**31, [], [1, 1], [None], {}, "", "a b", ["any"], ["x"]]
-)
-odd_entries = st.dictionaries(
-    st.sampled_from(["topic", "partition", "replicas", "log_dirs", "x"]), odd_values
-)
+odd_values = st.sampled_from([None, True, 1.0, "1", -1, 2**31, [], [1, 1], [None], {}, "", "a b", ["any"], ["x"]])
+odd_entries = st.dictionaries(st.sampled_from(["topic", "partition", "replicas", "log_dirs", "x"]), odd_values)
 
 
 @given(entry_lists, st.lists(odd_entries | odd_values, max_size=1), st.sampled_from([None, 0, 2]))

@@ -154,22 +154,14 @@ ids = st.integers(0, 7)
 
 @given(
     st.dictionaries(ids, st.sampled_from(["a", "b", "c"]) | st.sampled_from(["a", "b", None])),
-    st.lists(
-        st.tuples(st.lists(ids, min_size=1, max_size=4, unique=True), st.lists(ids, max_size=4)), max_size=6
-    ),
+    st.lists(st.tuples(st.lists(ids, min_size=1, max_size=4, unique=True), st.lists(ids, max_size=4)), max_size=6),
     st.sets(ids),
     st.sets(ids, max_size=1),
 )
 def test_the_verifier_says_what_a_plain_reading_of_the_rules_says(racks, cases, allowed, drained):
-    before = Plan.from_assignment(
-        {TopicPartition("foo", number): old for number, (old, _) in enumerate(cases)}
-    )
-    schema = pa.schema(
-        [("topic", pa.string()), ("partition", pa.int32()), ("replicas", pa.list_(pa.int32()))]
-    )
-    entries = [
-        {"topic": "foo", "partition": number, "replicas": new} for number, (_, new) in enumerate(cases)
-    ]
+    before = Plan.from_assignment({TopicPartition("foo", number): old for number, (old, _) in enumerate(cases)})
+    schema = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("replicas", pa.list_(pa.int32()))])
+    entries = [{"topic": "foo", "partition": number, "replicas": new} for number, (_, new) in enumerate(cases)]
     found = verify_plan(
         pa.Table.from_pylist(entries, schema),
         brokers=[Broker(*item) for item in racks.items()],

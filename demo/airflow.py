@@ -1,0 +1,198 @@
+"""A local Airflow: api-server, scheduler, dag processor and triggerer on SQLite, listening on loopback only."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+import psutil
+
+ROOT = Path(__file__).resolve().parents[1]
+USER = "admin"
+# Every process of this Airflow, Spark's included, inherits it: that is how all of them are found again.
+MARK = "KAFKA_REBALANCE_LOCAL_AIRFLOW"
+COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
+READY_SECONDS = 180.0
+
+
+class LocalAirflowError(RuntimeError):
+    """The local Airflow did not do what was asked."""
+
+
+class LocalAirflow:
+    """Airflow's four components in a directory of their own.
+
+    Args:
+        directory: Airflow's home; made if missing, and left as it is when Airflow stops.
+        bootstrap_servers: The Kafka cluster behind the connection ``kafka_default``.
+        artifacts: Where runs keep their artifacts.
+    """
+
+    def __init__(self, directory: Path, *, bootstrap_servers: str, artifacts: Path) -> None:
+        self.directory = directory.absolute()
+        self._bootstrap_servers = bootstrap_servers
+        self._artifacts = artifacts.absolute()
+        self.port = _free_port()
+        self.password = secrets.token_urlsafe(12)
+        self._starting = threading.Lock()
+        self._stopped = False
+
+    @classmethod
+    def attach(cls, directory: Path) -> Self | None:
+        """The Airflow that was left running in this directory, or None."""
+        state_file = directory / "local.json"
+        if not state_file.is_file():
+            return None
+        state = json.loads(state_file.read_text(encoding="utf-8"))
+        airflow = cls(directory, bootstrap_servers=state["bootstrap_servers"], artifacts=Path(state["artifacts"]))
+        airflow.port, airflow.password = state["port"], state["password"]
+        return airflow if any(airflow.processes()) else None
+
+    @property
+    def url(self) -> str:
+        """Where the UI is."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def environment(self) -> dict[str, str]:
+        """What Airflow's processes are told; the JWT secret and the password never leave this machine."""
+        kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": self._bootstrap_servers}}
+        spark = {
+            "conn_type": "spark",
+            "host": "local[*]",
+            "extra": {"deploy-mode": "client", "spark-binary": "spark-submit"},
+        }
+        python = sys.executable
+        return {
+            **{key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW")},
+            MARK: str(self.directory),
+            "PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}",
+            "AIRFLOW_HOME": str(self.directory),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+            "AIRFLOW__CORE__PARALLELISM": "2",
+            "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.directory / "passwords.json"),
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "AIRFLOW__API__HOST": "127.0.0.1",
+            "AIRFLOW__API__PORT": str(self.port),
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__API__WORKERS": "1",
+            "AIRFLOW__API__SECRET_KEY": secrets.token_urlsafe(32),
+            "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(48),
+            "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+            "AIRFLOW_VAR_KAFKA_REBALANCE_ARTIFACTS": self._artifacts.as_uri(),
+            "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(kafka),
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(spark),
+            "PYSPARK_PYTHON": python,
+            "PYSPARK_DRIVER_PYTHON": python,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+
+    def start(self) -> Self:
+        """Make the database, start the components and wait until Airflow calls all of them healthy."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        passwords = self.directory / "passwords.json"
+        passwords.touch(mode=0o600)
+        passwords.write_text(json.dumps({USER: self.password}), encoding="utf-8")
+        environment = self.environment()
+        try:
+            self._run("migrate", ["airflow", "db", "migrate"], environment).wait()
+            loopback = {
+                "api-server": ["--host", "127.0.0.1", "--port", str(self.port)],
+                "scheduler": ["--skip-serve-logs"],
+                "triggerer": ["--skip-serve-logs"],
+            }
+            for name in COMPONENTS:
+                self._run(name, ["airflow", name, *loopback.get(name, [])], environment)
+            self._save()
+            self._wait_healthy()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End every process of this Airflow, the tasks it runs included; a start under way in a thread ends too."""
+        with self._starting:
+            self._stopped = True
+        components = list(self.processes())
+        for process in components:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGTERM)
+        psutil.wait_procs(components, timeout=8)
+        while left := list(self.processes()):
+            for process in left:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(left, timeout=2)
+
+    def processes(self) -> Iterator[psutil.Process]:
+        """Every live process that belongs to this Airflow."""
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.pid != os.getpid() and process.environ().get(MARK) == str(self.directory):
+                    yield process
+
+    def log(self, component: str) -> str:
+        """The end of what a component printed."""
+        text = (self.directory / f"{component}.out").read_text(encoding="utf-8", errors="replace")
+        return "\n".join(text.splitlines()[-20:])
+
+    def _run(self, name: str, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+        with self._starting, (self.directory / f"{name}.out").open("ab") as output:
+            if self._stopped:
+                raise LocalAirflowError("Airflow was stopped while it started")
+            return subprocess.Popen(
+                command,
+                env=environment,
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def _save(self) -> None:
+        state = {
+            "port": self.port,
+            "password": self.password,
+            "bootstrap_servers": self._bootstrap_servers,
+            "artifacts": str(self._artifacts),
+        }
+        path = self.directory / "local.json"
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(state), encoding="utf-8")
+
+    def _wait_healthy(self) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        health: dict[str, Any] = {}
+        while time.monotonic() < deadline and not self._stopped:
+            with suppress(httpx.HTTPError, ValueError):
+                health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
+                if all(part["status"] == "healthy" for part in health.values()):
+                    return
+            time.sleep(0.5)
+        ill = [name for name, part in health.items() if part["status"] != "healthy"] or ["api_server"]
+        tail = self.log(ill[0].replace("_", "-"))
+        raise LocalAirflowError(f"Airflow's {', '.join(ill)} was not healthy after {READY_SECONDS:.0f} s:\n{tail}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,155 @@
+"""The sandbox is a real cluster, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from kafka.errors import KafkaError
+
+from sandbox import Sandbox, SandboxError
+from sandbox import cluster as sandbox_cluster
+
+
+def brokers_alive(kafka: Sandbox) -> set[int]:
+    admin = kafka.admin()
+    try:
+        return {entry["broker_id"] for entry in admin.describe_cluster()["brokers"] if not entry["is_fenced"]}
+    except KafkaError:  # the client asked the broker that is down: look again
+        return set()
+    finally:
+        admin.close()
+
+
+def kafka_processes(directory: Path | str) -> list[psutil.Process]:
+    return [p for p in psutil.process_iter(["cmdline"]) if any(str(directory) in a for a in p.info["cmdline"] or [])]
+
+
+def wait_until(condition, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.2)
+
+
+def test_brokers_have_racks_and_two_log_dirs(kafka):
+    admin = kafka.admin()
+    racks = {entry["broker_id"]: entry["rack"] for entry in admin.describe_cluster()["brokers"]}
+    log_dirs = {entry["broker"]: len(entry["log_dirs"]) for entry in admin.describe_log_dirs()}
+    admin.close()
+    assert racks == {1: "rack-1", 2: "rack-2", 3: "rack-3", 4: "rack-1"}
+    assert log_dirs == {1: 2, 2: 2, 3: 2, 4: 2}
+
+
+def test_kafka_listens_on_loopback_only(kafka):
+    for node in kafka.nodes.values():
+        listening = [c.laddr.ip for c in psutil.Process(node.pid).net_connections("inet") if c.status == "LISTEN"]
+        assert listening
+        assert {ip.removeprefix("::ffff:") for ip in listening} == {"127.0.0.1"}
+
+
+def test_a_broker_is_added_killed_restarted_paused_and_resumed_beside_another_sandbox(kafka, new_kafka):
+    other = new_kafka(brokers=1, racks=0)
+    assert other.cluster_id != kafka.cluster_id
+    assert other.add_brokers(1, rack="far") == [2]
+    assert brokers_alive(other) == {1, 2}
+
+    port = other.nodes[2].port
+    other.kill(2)
+    assert other.nodes[2].state() == "dead"
+    wait_until(lambda: brokers_alive(other) == {1})
+    other.restart(2)
+    assert brokers_alive(other) == {1, 2}
+    assert other.nodes[2].port == port
+
+    other.pause(2)
+    wait_until(lambda: other.nodes[2].state() == "paused")
+    wait_until(lambda: brokers_alive(other) == {1})
+    other.resume(2)
+    wait_until(lambda: brokers_alive(other) == {1, 2})
+    assert brokers_alive(kafka) == {1, 2, 3, 4}
+
+    directory = other.directory
+    other.stop()
+    assert kafka_processes(directory) == []
+    assert not directory.exists()
+
+
+def test_a_port_taken_between_look_and_bind_is_replaced(monkeypatch):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        free_port = Sandbox._free_port
+        ports = [taken.getsockname()[1]]
+        monkeypatch.setattr(Sandbox, "_free_port", lambda self: ports.pop() if ports else free_port(self))
+        with Sandbox(brokers=1) as kafka:
+            assert ports == []
+            assert brokers_alive(kafka) == {1}
+
+
+def test_a_taken_port_is_not_chosen(monkeypatch):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(sandbox_cluster, "PORTS", range(port, port + 1))
+        with pytest.raises(SandboxError, match="no free port"):
+            Sandbox()._free_port()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_when_the_process_that_holds_it_gets(number):
+    command = [sys.executable, "-m", "sandbox", "run", "--brokers", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline().startswith("127.0.0.1:")
+        children = psutil.Process(holder.pid).children(recursive=True)
+        kafkas = [child for child in children if "java" in child.name()]
+        assert len(kafkas) == 2
+        directory = Path(kafkas[0].cmdline()[-1]).parents[1]
+        holder.send_signal(number)
+        holder.wait(30)
+    wait_until(lambda: not any(child.is_running() for child in children))
+    wait_until(lambda: not directory.exists())
+
+
+def test_from_the_command_line(tmp_path):
+    directory = tmp_path / "sandbox"
+
+    def run(command: str, *arguments: str) -> str:
+        call = [sys.executable, "-m", "sandbox", command, "--dir", str(directory), *arguments]
+        return subprocess.run(call, check=True, capture_output=True, text=True).stdout
+
+    assert run("up", "--brokers", "1", "--racks", "1").startswith("127.0.0.1:")
+    try:
+        assert run("add", "--rack", "b") == "2\n"
+        run("kill", "2")
+        assert [line.split()[-1] for line in run("status").splitlines()] == ["running", "dead", "running"]
+        run("restart", "2")
+        run("pause", "2")
+        assert "paused" in run("status")
+        run("resume", "2")
+        assert "paused" not in run("status")
+    finally:
+        run("down")
+    assert not directory.exists()
+    assert kafka_processes(directory) == []
+
+
+def test_no_sandbox_there_is_one_clear_line(tmp_path):
+    call = [sys.executable, "-m", "sandbox", "status", "--dir", str(tmp_path)]
+    answer = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("sandbox: no sandbox runs in ")
+    assert answer.stderr.count("\n") == 1
+
+
+def test_missing_jars_are_one_clear_line(tmp_path):
+    with pytest.raises(SandboxError, match="run `make setup`"):
+        Sandbox(tmp_path / "new", libs=tmp_path).start()
