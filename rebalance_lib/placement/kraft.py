@@ -2,9 +2,9 @@
 
 Goal:
     First, the replicas of a partition in as many racks as can be; then, replicas even over the brokers of a
-    rack and partitions on ever new sets of brokers; last, no replica on a fenced broker while an unfenced
-    one is left. Racks go before brokers: the only broker of a small rack gets a replica of nearly every
-    partition.
+    rack and partitions on ever new sets of brokers; last, within a rack, no replica on a fenced broker while
+    an unfenced one is left. Racks go before brokers: the only broker of a small rack gets a replica of nearly
+    every partition.
 
 Constraints:
     No broker holds two replicas of a partition. The leader is never fenced. Brokers without a rack form one

@@ -97,7 +97,7 @@ def test_the_same_seed_places_the_same_and_another_seed_does_not():
 
 
 @given(clusters(), st.integers(1, 60), st.data())
-def test_replicas_are_distinct_led_by_an_unfenced_broker_and_fenced_only_in_need(brokers, partitions, data):
+def test_replicas_are_distinct_and_led_by_an_unfenced_broker(brokers, partitions, data):
     ids = [broker.id for broker in brokers]
     fenced = set(data.draw(st.lists(st.sampled_from(ids), unique=True, max_size=len(ids) - 1))) if ids[1:] else set()
     factor = data.draw(st.integers(1, len(brokers)))
