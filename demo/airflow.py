@@ -94,13 +94,13 @@ class LocalAirflow:
             "AIRFLOW__API__WORKERS": "1",
             "AIRFLOW__API__SECRET_KEY": secrets.token_urlsafe(32),
             "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(48),
-            "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
             "AIRFLOW_VAR_KAFKA_REBALANCE_ARTIFACTS": self._artifacts.as_uri(),
             "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(kafka),
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(spark),
             "PYSPARK_PYTHON": python,
             "PYSPARK_DRIVER_PYTHON": python,
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # a small job: start fast
         }
 
     def start(self) -> Self:

@@ -39,6 +39,7 @@ os.environ.update(
     PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     PYSPARK_PYTHON=sys.executable,
     SPARK_LOCAL_IP="127.0.0.1",
+    SPARK_SUBMIT_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # small jobs: start fast
 )
 
 Topic = Callable[..., str]

@@ -37,35 +37,43 @@ PLACED_DDL = "topic string, partition int, replicas array<int>"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job; errors are one clear line and exit code 1."""
+    """Run the job; errors are one clear line and exit code 1, and wrong input costs no Spark session."""
     options = _parse(arguments)
-    spark = SparkSession.builder.appName("kafka-rebalance compute_placement").getOrCreate()
+    run = Artifacts(options.run)
     try:
-        compute_placement(spark, Artifacts(options.run), options.topics, options.brokers, options.seed)
+        snapshot = read_snapshot(run)
+        topics = choose_topics(snapshot, options.topics)
+        brokers = choose_brokers(snapshot, options.brokers)
+        spark = SparkSession.builder.appName("kafka-rebalance compute_placement").getOrCreate()
+        try:
+            target = place(spark, run, topics, brokers, options.seed)
+        finally:
+            spark.stop()
+        publish_plan(run / PLAN, checked(target, snapshot), snapshot)
     except RebalanceError as error:
         print(f"compute_placement: {error}", file=sys.stderr)
         return 1
-    finally:
-        spark.stop()
     return 0
 
 
-def compute_placement(
-    spark: SparkSession, run: Artifacts, topics: Sequence[str], brokers: Sequence[int], seed: int
-) -> Plan:
-    """Write ``plan/`` of the run: the plan, its summary and the text for its review."""
+def read_snapshot(run: Artifacts) -> Snapshot:
+    """The cluster as the run's snapshot saw it."""
     taken = run / SNAPSHOT
-    snapshot = Snapshot.from_tables(taken.read_table("brokers.parquet"), taken.read_table("replicas.parquet"))
-    chosen_brokers = choose_brokers(snapshot, brokers)
-    chosen_topics = choose_topics(snapshot, topics)
-    replicas = spark.read.parquet(f"{taken.uri}/replicas.parquet").where(f.col("topic").isin(chosen_topics))
-    placed = replicas.groupBy("topic").applyInArrow(striping(chosen_brokers, seed), PLACED_DDL)
-    target = Plan.from_table(placed.toArrow()) if chosen_topics else Plan(PLACED.empty_table())
+    return Snapshot.from_tables(taken.read_table("brokers.parquet"), taken.read_table("replicas.parquet"))
+
+
+def place(spark: SparkSession, run: Artifacts, topics: list[str], brokers: list[Broker], seed: int) -> Plan:
+    """The placement of these topics, each topic a task of its own."""
+    replicas = spark.read.parquet(f"{run.uri}/{SNAPSHOT}/replicas.parquet").where(f.col("topic").isin(topics))
+    return Plan.from_table(replicas.groupBy("topic").applyInArrow(striping(brokers, seed), PLACED_DDL).toArrow())
+
+
+def checked(target: Plan, snapshot: Snapshot) -> Plan:
+    """What of the placement differs from the cluster, if it breaks no rule."""
     before = current_assignment(snapshot)
     plan = changes_only(before, target)
     if violations := verify_plan(plan, brokers=snapshot.alive_brokers(), before=before):
         raise RebalanceError(f"the plan breaks {len(violations)} rules, nothing is published: {violations[0].message}")
-    publish_plan(run / PLAN, plan, snapshot)
     return plan
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -79,7 +80,7 @@ def test_it_imports_without_error_or_warning(dagbag):
 
 def test_it_has_exactly_these_tasks_in_this_order(dag):
     assert [task.task_id for task in dag.topological_sort()] == TASKS
-    for earlier, later in zip(TASKS, TASKS[1:], strict=False):
+    for earlier, later in itertools.pairwise(TASKS):
         assert later in dag.get_task(earlier).downstream_task_ids
 
 

@@ -1,0 +1,68 @@
+"""Who may import whom: pure in the middle, effects at the edge."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = {
+    "rebalance_lib/topology": set(),
+    "rebalance_lib/placement": {"topology"},
+    "rebalance_lib/plan": {"topology"},
+    "rebalance_lib/cluster": {"topology"},
+    "rebalance_lib/report": {"artifacts", "plan", "topology"},
+    "rebalance_lib/execution": {"artifacts", "cluster", "plan", "report", "topology"},
+    "rebalance_lib/jobs": {"artifacts", "placement", "plan", "report", "topology"},
+}
+OUTSIDE = {
+    "airflow": ["plugins", "dags"],
+    "kafka": ["rebalance_lib/cluster"],
+    "pyspark": ["rebalance_lib/jobs"],
+    "rebalance_lib": ["rebalance_lib", "plugins", "dags", "demo", "tests", "bench"],
+    "sandbox": ["sandbox", "demo", "tests", "bench"],
+}
+WRITTEN_FOR_IT = {"kafka": ["sandbox", "demo", "tests", "bench"], "airflow": ["tests"], "pyspark": ["tests", "bench"]}
+
+
+def imports(file: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names.add(node.module)
+    return names
+
+
+def python_files(directory: str) -> list[Path]:
+    found = [file for file in (ROOT / directory).rglob("*.py") if ".venv" not in file.parts]
+    assert found, directory
+    return found
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_what_its_door_lets_in(room):
+    own = room.removeprefix("rebalance_lib/")
+    allowed = {own, "errors", *ROOMS[room]}
+    for file in python_files(room):
+        used = {name.split(".")[1] for name in imports(file) if name.startswith("rebalance_lib.")}
+        assert used <= allowed, f"{file.relative_to(ROOT)} imports {sorted(used - allowed)}"
+
+
+@pytest.mark.parametrize("library", OUTSIDE)
+def test_only_its_own_rooms_import(library):
+    allowed = [ROOT / room for room in OUTSIDE[library] + WRITTEN_FOR_IT.get(library, [])]
+    for top in ("rebalance_lib", "plugins", "dags", "demo", "sandbox", "tests"):
+        for file in python_files(top):
+            if any(file.is_relative_to(room) for room in allowed):
+                continue
+            roots = {name.split(".")[0] for name in imports(file)}
+            assert library not in roots, f"{file.relative_to(ROOT)} imports {library}"
+
+
+def test_every_room_of_the_library_has_its_rule():
+    rooms = {f"rebalance_lib/{p.parent.name}" for p in (ROOT / "rebalance_lib").glob("*/__init__.py")}
+    assert rooms - {"rebalance_lib/cli"} == set(ROOMS)
