@@ -21,7 +21,8 @@ import psutil
 
 ROOT = Path(__file__).resolve().parents[1]
 USER = "admin"
-# Every process of this Airflow, Spark's included, inherits it: that is how all of them are found again.
+# Every process of this Airflow, Spark's included, inherits it: that is how they are found again. The api-server writes
+# its title over its environment, so the sessions of the four components are looked through too.
 MARK = "KAFKA_REBALANCE_LOCAL_AIRFLOW"
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 READY_SECONDS = 180.0
@@ -46,6 +47,7 @@ class LocalAirflow:
         self._artifacts = artifacts.absolute()
         self.port = _free_port()
         self.password = secrets.token_urlsafe(12)
+        self._sessions: dict[int, float] = {}  # process id of each component, and when it started
         self._starting = threading.Lock()
         self._stopped = False
 
@@ -58,6 +60,7 @@ class LocalAirflow:
         state = json.loads(state_file.read_text(encoding="utf-8"))
         airflow = cls(directory, bootstrap_servers=state["bootstrap_servers"], artifacts=Path(state["artifacts"]))
         airflow.port, airflow.password = state["port"], state["password"]
+        airflow._sessions = {int(pid): started for pid, started in state["sessions"].items()}
         return airflow if any(airflow.processes()) else None
 
     @property
@@ -144,9 +147,15 @@ class LocalAirflow:
     def processes(self) -> Iterator[psutil.Process]:
         """Every live process that belongs to this Airflow."""
         for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                if process.pid != os.getpid() and process.environ().get(MARK) == str(self.directory):
+            with suppress(psutil.Error, ProcessLookupError):
+                if process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE and self._is_ours(process):
                     yield process
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        session = os.getsid(process.pid)
+        if session in self._sessions:
+            return not psutil.pid_exists(session) or psutil.Process(session).create_time() == self._sessions[session]
+        return process.environ().get(MARK) == str(self.directory)
 
     def log(self, component: str) -> str:
         """The end of what a component printed."""
@@ -157,7 +166,7 @@ class LocalAirflow:
         with self._starting, (self.directory / f"{name}.out").open("ab") as output:
             if self._stopped:
                 raise LocalAirflowError("Airflow was stopped while it started")
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 command,
                 env=environment,
                 cwd=self.directory,
@@ -166,6 +175,8 @@ class LocalAirflow:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+            self._sessions[process.pid] = psutil.Process(process.pid).create_time()
+            return process
 
     def _save(self) -> None:
         state = {
@@ -173,6 +184,7 @@ class LocalAirflow:
             "password": self.password,
             "bootstrap_servers": self._bootstrap_servers,
             "artifacts": str(self._artifacts),
+            "sessions": self._sessions,
         }
         path = self.directory / "local.json"
         path.touch(mode=0o600)

@@ -26,7 +26,6 @@ TASKS = [
     "remove_throttle",
     "finalize",
 ]
-AFTER_REVIEW = TASKS[3:]
 
 
 @pytest.fixture(scope="session")
@@ -45,15 +44,15 @@ def dag(dagbag):
 
 @pytest.fixture
 def rebalance(dag, kafka, tmp_path, monkeypatch):
-    """Run the whole DAG in this process, with the review answered as given; returns run, states and artifacts."""
+    """Run the whole DAG in this process, with the review approved; returns state, states and artifacts."""
 
-    def run(answer: str, **conf):
+    def run(**conf):
         from airflow.providers.standard.operators.hitl import HITLOperator
         from airflow.sdk import timezone
 
         def answered(self, context):
             event = {
-                "chosen_options": [answer],
+                "chosen_options": ["Approve"],
                 "params_input": {},
                 "responded_at": timezone.utcnow(),
                 "responded_by_user": {"id": "1", "name": "reviewer"},
@@ -110,7 +109,7 @@ def test_parsing_imports_neither_spark_nor_kafka():
 
 def test_an_approved_plan_is_carried_out(rebalance, cluster, topic):
     name = topic("dag-approved", [[1, 2], [2, 1], [1, 2], [2, 1]], size=100_000)
-    state, states, run = rebalance("Approve", topics=[name], brokers=[2, 3, 4], throttle=10_000_000)
+    state, states, run = rebalance(topics=[name], brokers=[2, 3, 4], throttle=10_000_000)
     assert state == "success"
     assert states == dict.fromkeys(TASKS, "success")
     plan = run.plan().as_dict()
@@ -122,23 +121,6 @@ def test_an_approved_plan_is_carried_out(rebalance, cluster, topic):
     assert run.artifacts.read_json(SAVED)["brokers"] == {}
 
 
-def test_a_rejected_plan_changes_nothing_and_the_run_ends_as_skipped(rebalance, cluster, topic):
-    name = topic("dag-rejected", [[1, 2]])
-    state, states, run = rebalance("Reject", topics=[name], brokers=[3, 4])
-    assert state == "success"
-    assert [states[task] for task in AFTER_REVIEW] == ["skipped"] * len(AFTER_REVIEW)
-    assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1, 2)
-    assert cluster.topic_config(name, REPLICA_LISTS) == {}
-    assert not run.artifacts.exists(SAVED)
-
-
-def test_a_cluster_that_is_as_planned_needs_no_review(rebalance, cluster, topic):
-    name = topic("dag-nothing", [[1]])
-    state, states, _ = rebalance("Approve", topics=[name], brokers=[1])
-    assert state == "success"
-    assert [states[task] for task in TASKS[2:]] == ["skipped"] * 7
-
-
 def test_a_failing_execution_fails_the_run_and_leaves_no_throttle(rebalance, cluster, topic, monkeypatch):
     from rebalance_lib import execution
 
@@ -147,16 +129,9 @@ def test_a_failing_execution_fails_the_run_and_leaves_no_throttle(rebalance, clu
 
     name = topic("dag-failing", [[1, 2]], size=50_000)
     monkeypatch.setattr(execution, "submit", refuse)
-    state, states, run = rebalance("Approve", topics=[name], brokers=[3, 4])
+    state, states, run = rebalance(topics=[name], brokers=[3, 4])
     assert state == "failed"
     assert (states["execute_plan"], states["verify_plan"]) == ("failed", "upstream_failed")
     assert (states["remove_throttle"], states["finalize"]) == ("success", "failed")
     assert cluster.topic_config(name, REPLICA_LISTS) == {}
     assert "Failed steps: execute_plan, verify_plan" in run.artifacts.read_text("report.html")
-
-
-def test_an_unknown_topic_fails_before_anything_is_asked(rebalance):
-    state, states, _ = rebalance("Approve", topics=["no-such-topic"])
-    assert state == "failed"
-    assert states["compute_placement"] == "failed"
-    assert states["review_plan"] == "upstream_failed"

@@ -1,0 +1,107 @@
+"""The planning job on Spark: Kafka's own striping, the same plan every time, nothing published that breaks a rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.execution import Run
+from rebalance_lib.jobs import compute_placement as job
+from rebalance_lib.placement import assign_replicas
+from rebalance_lib.plan import current_assignment
+from rebalance_lib.topology import Broker, TopicPartition
+from tests.topology.test_snapshot import snapshot_of
+
+BROKERS = [(1, "a", True), (2, "b", True), (3, "a", True), (4, "b", False)]
+SNAPSHOT = snapshot_of(
+    BROKERS,
+    [
+        (topic, partition, position, broker, position == 0, False, 100)
+        for topic in ("orders", "payments")
+        for partition in range(6)
+        for position, broker in enumerate((1, 2))
+    ],
+)
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = Run(tmp_path.as_uri())
+    run.write_snapshot(SNAPSHOT)
+    return run
+
+
+def plan(run, *arguments):
+    assert job.main(["--run", run.uri, *arguments]) == 0
+    return run.plan()
+
+
+def refusal(run, capsys, *arguments):
+    assert job.main(["--run", run.uri, *arguments]) == 1
+    assert not run.artifacts.exists("plan")
+    return capsys.readouterr().err
+
+
+def test_the_plan_is_kafkas_striping_and_the_same_every_time(run):
+    first = plan(run, "--seed", "7")
+    before = current_assignment(SNAPSHOT).as_dict()
+    placed = {**before, **first.as_dict()}
+    for topic in ("orders", "payments"):
+        stripes = [[placed[TopicPartition(topic, p)] for p in range(6)]]
+        assert stripes[0] in [
+            [
+                tuple(replicas)
+                for replicas in assign_replicas(brokers, 6, 2, start_index=start, replica_shift=shift).values()
+            ]
+            for brokers in [[Broker(1, "a"), Broker(2, "b"), Broker(3, "a")]]
+            for start in range(3)
+            for shift in range(3)
+        ]
+    assert plan(run, "--seed", "7").digest == first.digest
+    assert not any(4 in replicas for replicas in first.as_dict().values())
+    only = plan(run, "--topics", "orders", "--brokers", "2,3")
+    assert {tp.topic for tp in only.as_dict()} == {"orders"}
+    assert {broker for replicas in only.as_dict().values() for broker in replicas} == {2, 3}
+    assert run.summary()["digest"] == only.digest
+    assert only.digest in run.review()
+
+
+def test_a_cluster_that_is_as_planned_gives_an_empty_plan(tmp_path):
+    run = Run(tmp_path.as_uri())
+    run.write_snapshot(snapshot_of([(1, None, True)], [("t", 0, 0, 1, True, False, 1)]))
+    assert len(plan(run)) == 0
+
+
+def test_brokers_that_would_put_all_replicas_in_one_rack_are_refused(run, capsys):
+    assert "its replicas were in 2 racks and would be in 1" in refusal(run, capsys, "--brokers", "1,3")
+
+
+def test_unknown_topics_are_named(run, capsys):
+    assert "topics ['nope'] are not in this cluster" in refusal(run, capsys, "--topics", "orders,nope")
+
+
+def test_dead_and_unknown_brokers_are_named(run, capsys):
+    assert "brokers [4, 9] are not alive in this cluster; alive are [1, 2, 3]" in refusal(
+        run, capsys, "--brokers", "1,4,9"
+    )
+
+
+def test_a_topic_under_reassignment_is_named(tmp_path, capsys):
+    run = Run(tmp_path.as_uri())
+    rows = [("t", 0, 0, 1, True, False, 1), ("t", 0, 1, 2, False, True, None)]
+    run.write_snapshot(snapshot_of([(1, None, True), (2, None, True)], rows))
+    assert "topics ['t'] are being reassigned now" in refusal(run, capsys)
+
+
+def test_a_missing_snapshot_is_named(tmp_path, capsys):
+    run = Run((tmp_path / "nothing").as_uri())
+    assert "brokers.parquet is missing" in refusal(run, capsys)
+
+
+def test_a_plan_that_breaks_a_rule_is_not_published(run):
+    from rebalance_lib.errors import RebalanceError
+    from rebalance_lib.plan import Plan
+
+    with pytest.raises(RebalanceError, match="breaks 2 rules, nothing is published"):
+        job.checked(Plan.from_assignment({TopicPartition("orders", 0): [1, 77]}), SNAPSHOT)
+    assert not Artifacts(run.uri).exists("plan")

@@ -1,0 +1,65 @@
+"""What the operators do without a cluster."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from airflow.sdk.exceptions import AirflowSkipException
+
+from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
+from kafka_rebalance_airflow.operators.plan import ReviewPlanOperator, run_uri
+from kafka_rebalance_airflow.triggers.reassignment import PlanReachedTrigger
+from rebalance_lib.execution import Run
+from rebalance_lib.plan import Plan
+from rebalance_lib.report import publish_plan
+from tests.topology.test_snapshot import ORDERS
+
+
+def test_a_plan_with_nothing_to_do_needs_no_review(tmp_path):
+    publish_plan(Run(tmp_path.as_uri()).artifacts / "plan", Plan.from_assignment({}), ORDERS)
+    review = ReviewPlanOperator(task_id="review_plan", subject="?", run_uri=tmp_path.as_uri())
+    with pytest.raises(AirflowSkipException, match="nothing to move"):
+        review.execute({})
+
+
+def test_run_ids_that_differ_have_places_that_differ():
+    first, second = (run_uri("file:///a/", "dag", run_id) for run_id in ("manual__1:2+3", "manual__1_2_3"))
+    assert first.startswith("file:///a/dag/manual__1_2_3-")
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    ("connection", "settings"),
+    [
+        (
+            '{"conn_type": "kafka", "extra": {"bootstrap.servers": "a:1, b:2", "security.protocol": "SSL"}}',
+            {"bootstrap_servers": ["a:1", "b:2"], "security_protocol": "SSL"},
+        ),
+        (
+            '{"conn_type": "kafka", "host": "a", "port": 9092, "login": "me", "password": "secret"}',
+            {"bootstrap_servers": ["a:9092"], "sasl_plain_username": "me", "sasl_plain_password": "secret"},
+        ),
+    ],
+)
+def test_connections_of_both_shapes_are_read(monkeypatch, connection, settings):
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_TEST", connection)
+    assert KafkaAdminHook("kafka_test").settings() == settings
+
+
+def test_a_connection_without_servers_is_refused(monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_TEST", '{"conn_type": "kafka"}')
+    with pytest.raises(ValueError, match="names no Kafka servers"):
+        KafkaAdminHook("kafka_test").settings()
+
+
+def test_the_connection_test_tells_what_is_there(monkeypatch, kafka):
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_TEST", json.dumps({"conn_type": "kafka", "host": kafka.bootstrap_servers}))
+    assert KafkaAdminHook("kafka_test").test_connection() == (True, f"cluster {kafka.cluster_id} with 4 brokers")
+
+
+def test_the_trigger_carries_no_secret(monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_TEST", '{"conn_type": "kafka", "host": "a", "password": "planted"}')
+    path, arguments = PlanReachedTrigger(kafka_conn_id="kafka_test", run_uri="file:///r", interval=1).serialize()
+    assert path == "kafka_rebalance_airflow.triggers.reassignment.PlanReachedTrigger"
+    assert arguments == {"kafka_conn_id": "kafka_test", "run_uri": "file:///r", "interval": 1}
