@@ -12,6 +12,7 @@ ROOMS = {
     "rebalance_lib/topology": set(),
     "rebalance_lib/placement": {"topology"},
     "rebalance_lib/plan": {"topology"},
+    "rebalance_lib/reassignment": {"plan", "topology"},
     "rebalance_lib/cluster": {"topology"},
     "rebalance_lib/report": {"artifacts", "plan", "topology"},
     "rebalance_lib/execution": {"artifacts", "cluster", "plan", "report", "topology"},

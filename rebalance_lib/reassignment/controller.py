@@ -166,9 +166,7 @@ class Controller:
         if self._rules.holds_off_deletion and not self._reassigning.isdisjoint(partitions):
             self._deleting.add(topic)
             states = ((partition, self._partitions[partition]) for partition in partitions)
-            return tuple(
-                Transition(p, DeleteTopic(), state, state, (DeletionHeldOff(),)) for p, state in states
-            )
+            return tuple(Transition(p, DeleteTopic(), state, state, (DeletionHeldOff(),)) for p, state in states)
         return self._delete(topic)
 
     def _requested(self, partition: TopicPartition, request: Input) -> tuple[Transition, ...]:

@@ -123,9 +123,7 @@ def describe_event(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one l
             return f"eligible to lead outside the ISR {_list(before)} to {_list(after)}"
         case ReplicasStopped(brokers=brokers):
             one = len(brokers) == 1
-            return (
-                f"{_brokers(brokers)} {'stops and deletes its log' if one else 'stop and delete their logs'}"
-            )
+            return f"{_brokers(brokers)} {'stops and deletes its log' if one else 'stop and delete their logs'}"
         case ReassignmentCompleted(assignment=assignment):
             return f"complete: {_list(assignment.target)}"
         case DeletionHeldOff():

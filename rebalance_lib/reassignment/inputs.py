@@ -53,9 +53,7 @@ class ElectPreferredLeader:
     """ElectLeaders of the preferred kind: the first replica is to lead."""
 
 
-Input = (
-    Reassign | Cancel | AlterPartition | FenceBroker | UnfenceBroker | UncleanShutdown | ElectPreferredLeader
-)
+Input = Reassign | Cancel | AlterPartition | FenceBroker | UnfenceBroker | UncleanShutdown | ElectPreferredLeader
 
 
 def caught_up(state: PartitionState, *brokers: int) -> AlterPartition:

@@ -169,20 +169,14 @@ def _wrong_target(state: PartitionState, request: Reassign, brokers: Brokers) ->
     return None
 
 
-def _notes(
-    state: PartitionState, request: Reassign, proposed: Assignment, brokers: Brokers
-) -> tuple[Event, ...]:
+def _notes(state: PartitionState, request: Reassign, proposed: Assignment, brokers: Brokers) -> tuple[Event, ...]:
     """What the answer of the controller keeps from the operator."""
     notes: list[Event] = []
     if proposed.target != request.replicas:
         notes.append(TargetDiffers(request.replicas, proposed.target))
     if proposed.stuck:
-        notes.append(
-            ReassignmentStuck(tuple(sorted(frozenset(proposed.adding) & frozenset(proposed.removing))))
-        )
-    if dead := tuple(
-        replica for replica in without(proposed.adding, state.isr) if replica not in brokers.alive
-    ):
+        notes.append(ReassignmentStuck(tuple(sorted(frozenset(proposed.adding) & frozenset(proposed.removing)))))
+    if dead := tuple(replica for replica in without(proposed.adding, state.isr) if replica not in brokers.alive):
         notes.append(TargetsNotAlive(dead))
     return tuple(notes)
 
@@ -215,9 +209,7 @@ def _cancel(state: PartitionState, brokers: Brokers, topic: TopicSettings) -> Ou
     return Outcome(after, (ReassignmentCancelled(state.target, after.replicas), *consequences(state, after)))
 
 
-def _alter_partition(
-    state: PartitionState, request: AlterPartition, brokers: Brokers, topic: TopicSettings
-) -> Outcome:
+def _alter_partition(state: PartitionState, request: AlterPartition, brokers: Brokers, topic: TopicSettings) -> Outcome:
     refusal = wrong_isr(state, request, brokers)
     if refusal is not None:
         return Outcome(state, (refusal,))
@@ -233,9 +225,7 @@ def _elect_preferred_leader(state: PartitionState, brokers: Brokers, topic: Topi
     change = _Change(state.assignment, state.isr, brokers.alive, prefer_first=True)
     after, completed = _apply(state, change, topic)
     if after == state:
-        return refuse(
-            state, "PREFERRED_LEADER_NOT_AVAILABLE", f"broker {preferred} is not alive or not in the ISR"
-        )
+        return refuse(state, "PREFERRED_LEADER_NOT_AVAILABLE", f"broker {preferred} is not alive or not in the ISR")
     return Outcome(after, (*consequences(state, after), *completed))
 
 
@@ -298,9 +288,7 @@ def _eligible(state: PartitionState, isr: Replicas, change: _Change, topic: Topi
     """Below the min ISR, whoever leaves the ISR stays eligible to lead, unless it shut down uncleanly."""
     if not topic.eligible_leader_replicas or len(isr) >= min(topic.min_insync_replicas, len(state.replicas)):
         return ()
-    return tuple(
-        sorted((frozenset(state.elr) | frozenset(state.isr)) - frozenset(isr) - change.shut_down_uncleanly)
-    )
+    return tuple(sorted((frozenset(state.elr) | frozenset(state.isr)) - frozenset(isr) - change.shut_down_uncleanly))
 
 
 def _elect(

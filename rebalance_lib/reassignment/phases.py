@@ -110,9 +110,7 @@ def phases(transitions: Iterable[Transition]) -> tuple[PhaseStep, ...]:
 def twelve_steps(transitions: Iterable[Transition]) -> tuple[OldStep, ...]:
     """The same run in the older twelve steps; U1 and U2 are one of them."""
     return tuple(
-        OldStep(step.phase.step, _old_words(step))
-        for step in phases(transitions)
-        if step.phase is not Phase.U2
+        OldStep(step.phase.step, _old_words(step)) for step in phases(transitions) if step.phase is not Phase.U2
     )
 
 
@@ -151,18 +149,14 @@ def _start(after: PartitionState, new: Replicas) -> Iterator[PhaseStep]:
     yield _at(Phase.A2, after, new)
 
 
-def _finish(
-    before: PartitionState, after: PartitionState, moving: Assignment, isr: Replicas
-) -> Iterator[PhaseStep]:
+def _finish(before: PartitionState, after: PartitionState, moving: Assignment, isr: Replicas) -> Iterator[PhaseStep]:
     done = Assignment(moving.target)
     step = PhaseStep(Phase.B1, moving, moving, isr, before.leader, moving.adding)
     yield step
     step = replace(step, phase=Phase.B2, in_memory=done, touched=done.replicas)
     yield step
     moved = () if after.leader in (before.leader, None) else (after.leader,)
-    step = replace(
-        step, phase=Phase.B3, leader=after.leader, touched=tuple(b for b in moved if b is not None)
-    )
+    step = replace(step, phase=Phase.B3, leader=after.leader, touched=tuple(b for b in moved if b is not None))
     yield step
     step = replace(step, phase=Phase.B4, isr=without(isr, moving.removing), touched=moving.removing)
     yield step

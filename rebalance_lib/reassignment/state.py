@@ -115,9 +115,7 @@ class PartitionState:
 
     def assigned(self, assignment: Assignment) -> PartitionState:
         """This state with another assignment, all else as it was."""
-        return replace(
-            self, replicas=assignment.replicas, adding=assignment.adding, removing=assignment.removing
-        )
+        return replace(self, replicas=assignment.replicas, adding=assignment.adding, removing=assignment.removing)
 
 
 @dataclass(frozen=True, slots=True)

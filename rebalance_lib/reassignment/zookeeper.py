@@ -153,9 +153,7 @@ def _wrong_list(replicas: Replicas) -> str | None:
 
 def _cancel(state: PartitionState, brokers: Brokers, *, overrides: bool) -> Outcome:
     if not overrides:
-        return refuse(
-            state, "UNSUPPORTED_VERSION", "controllers before Kafka 2.4 cannot cancel a reassignment"
-        )
+        return refuse(state, "UNSUPPORTED_VERSION", "controllers before Kafka 2.4 cannot cancel a reassignment")
     if not state.reassigning:
         return refuse(state, "NO_REASSIGNMENT_IN_PROGRESS", "no reassignment is in progress")
     after = _rest_on(state, Assignment(state.original), brokers)
@@ -191,9 +189,7 @@ def _alter_partition(state: PartitionState, request: AlterPartition, brokers: Br
     return Outcome(after, (*consequences(state, after), *completed))
 
 
-def _complete(
-    state: PartitionState, brokers: Brokers
-) -> tuple[PartitionState, tuple[ReassignmentCompleted, ...]]:
+def _complete(state: PartitionState, brokers: Brokers) -> tuple[PartitionState, tuple[ReassignmentCompleted, ...]]:
     if not complete(state.assignment, state.isr):
         return state, ()
     dead = tuple(replica for replica in state.target if replica not in brokers.alive)
@@ -206,9 +202,7 @@ def _complete(
     return after, (ReassignmentCompleted(state.assignment, state.isr),)
 
 
-def _led(
-    state: PartitionState, candidates: Replicas, brokers: Brokers, *, must_move: Replicas
-) -> PartitionState:
+def _led(state: PartitionState, candidates: Replicas, brokers: Brokers, *, must_move: Replicas) -> PartitionState:
     """Move the leader, if it must, to the first candidate, else the first replica, alive and in sync."""
     if state.leader is not None and state.leader not in must_move:
         return state
@@ -223,9 +217,7 @@ def _elect_preferred_leader(state: PartitionState, brokers: Brokers) -> Outcome:
     if state.leader == preferred:
         return refuse(state, "ELECTION_NOT_NEEDED", f"the preferred leader {preferred} leads already")
     if preferred not in brokers.alive or preferred not in state.isr:
-        return refuse(
-            state, "PREFERRED_LEADER_NOT_AVAILABLE", f"broker {preferred} is not alive or not in the ISR"
-        )
+        return refuse(state, "PREFERRED_LEADER_NOT_AVAILABLE", f"broker {preferred} is not alive or not in the ISR")
     after = replace(state, leader=preferred, leader_epoch=state.leader_epoch + 1)
     return Outcome(after, consequences(state, after))
 
@@ -257,6 +249,4 @@ def _led_uncleanly(state: PartitionState, brokers: Brokers, topic: TopicSettings
 
 
 KIP_455 = Rules(name="ZooKeeper, Kafka 2.4 to 3.9", step=step, holds_off_deletion=True)
-BEFORE_KIP_455 = Rules(
-    name="ZooKeeper, before Kafka 2.4", step=partial(step, overrides=False), holds_off_deletion=True
-)
+BEFORE_KIP_455 = Rules(name="ZooKeeper, before Kafka 2.4", step=partial(step, overrides=False), holds_off_deletion=True)

@@ -136,9 +136,7 @@ class Reader:
         previous, following = self.records[earlier], self.records[later]
         after = topic.state
         broker = following["data"].get("brokerId")
-        fences = (
-            following["type"] == "BROKER_REGISTRATION_CHANGE_RECORD" and following["data"].get("fenced") == 1
-        )
+        fences = following["type"] == "BROKER_REGISTRATION_CHANGE_RECORD" and following["data"].get("fenced") == 1
         if fences and broker in before["isr"] and broker not in after["isr"]:
             topic.step({"fenced": broker, "record": later})
         elif following["type"] == "REGISTER_BROKER_RECORD" and broker in before["elr"]:

@@ -100,9 +100,7 @@ class Cluster:
             "replica.fetch.max.bytes": 65536,
         }
         self._properties(node).write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        self._run(
-            "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(self._properties(node))
-        )
+        self._run("kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(self._properties(node)))
 
     def _run(self, main: str, *arguments: str) -> str:
         done = subprocess.run(
@@ -125,9 +123,7 @@ class Run:
         configs = {f"{side}.replication.throttled.replicas": "*" for side in ("leader", "follower")}
         configs |= {key.replace("_", "."): str(value).lower() for key, value in settings.items()}
         self.settings[name] = settings
-        self.admin.create_topics(
-            {name: {"assignments": {0: replicas}, "configs": configs}}, wait_for_metadata=True
-        )
+        self.admin.create_topics({name: {"assignments": {0: replicas}, "configs": configs}}, wait_for_metadata=True)
         for _ in range(4 * megabytes):
             self.producer.send(name, os.urandom(250_000), partition=0)
         self.producer.flush()
@@ -333,18 +329,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--libs", type=Path, required=True, help="directory of Kafka's jars")
     parser.add_argument("--out", type=Path, required=True, help="fixture to write")
-    parser.add_argument(
-        "--port", type=int, default=21100, help="the controller's port; brokers listen just above"
-    )
+    parser.add_argument("--port", type=int, default=21100, help="the controller's port; brokers listen just above")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
         cluster = Cluster(arguments.libs, Path(home), arguments.port)
         try:
             time.sleep(15)
             admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
-            producer = KafkaProducer(
-                bootstrap_servers=cluster.bootstrap, acks="all", max_request_size=2_000_000
-            )
+            producer = KafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all", max_request_size=2_000_000)
             run = Run(cluster, admin, producer)
             drive(run)
         finally:

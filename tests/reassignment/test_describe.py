@@ -102,7 +102,5 @@ def test_a_partition_without_a_leader_is_said_to_have_none():
 def test_the_phases_show_what_is_assigned_after_each():
     model = controller(1, 2, 3)
     lines = list(phase_lines(model.reassign(T0, (2, 3, 4)) + model.caught_up(T0)))
-    assert lines[2] == (
-        "A1    LeaderAndIsr to ORS + TRS: RS 2,3,4,1, adding 4, removing 1, ISR 1,2,3, leader 1"
-    )
+    assert lines[2] == ("A1    LeaderAndIsr to ORS + TRS: RS 2,3,4,1, adding 4, removing 1, ISR 1,2,3, leader 1")
     assert lines[-1] == "B8    UpdateMetadata to every broker: RS 2,3,4, ISR 2,3,4, leader 2"

@@ -48,9 +48,7 @@ class Partition(RuleBasedStateMachine):
         survivors = frozenset(outcome.state.isr + outcome.state.elr)
         assert survivors, "no replica is left that is known to have all that was committed"
         if not isinstance(request, AlterPartition):
-            assert survivors <= frozenset(before.isr + before.elr), (
-                "a replica joined the ISR without catching up"
-            )
+            assert survivors <= frozenset(before.isr + before.elr), "a replica joined the ISR without catching up"
         self.state = outcome.state
         return outcome
 
@@ -67,9 +65,7 @@ class Partition(RuleBasedStateMachine):
         outcome = self.step(Reassign(replicas))
         if at_rest and not outcome.refused and self.state.reassigning:
             assert self.state.target == replicas
-            assert frozenset(self.state.original) == frozenset(self.state.replicas) - frozenset(
-                self.state.adding
-            )
+            assert frozenset(self.state.original) == frozenset(self.state.replicas) - frozenset(self.state.adding)
 
     @precondition(lambda self: self.state.reassigning)
     @rule()
@@ -93,9 +89,7 @@ class Partition(RuleBasedStateMachine):
     @rule(data=st.data())
     def followers_fall_behind(self, data):
         staying = data.draw(st.sets(st.sampled_from(self.state.isr)))
-        outcome = self.step(
-            AlterPartition(tuple(b for b in self.state.isr if b in staying | {self.state.leader}))
-        )
+        outcome = self.step(AlterPartition(tuple(b for b in self.state.isr if b in staying | {self.state.leader})))
         assert outcome.refused is None
 
     @rule(broker=st.sampled_from(BROKERS))

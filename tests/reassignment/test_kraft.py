@@ -220,10 +220,7 @@ def test_a_dead_broker_is_accepted_as_target_and_waited_for():
     outcome = after(PartitionState.healthy(1, 2), Reassign((4,)), brokers=SIX.fence(4))
     assert TargetsNotAlive((4,)) in outcome.events
     assert outcome.state.assignment == Assignment((4, 1, 2), adding=(4,), removing=(1, 2))
-    assert (
-        after(outcome.state, caught_up(outcome.state), brokers=SIX.fence(4)).refused.error
-        == "INELIGIBLE_REPLICA"
-    )
+    assert after(outcome.state, caught_up(outcome.state), brokers=SIX.fence(4)).refused.error == "INELIGIBLE_REPLICA"
     done = after(outcome.state, UnfenceBroker(4), caught_up(outcome.state)).state
     assert (done.replicas, done.leader) == ((4,), 4)
 

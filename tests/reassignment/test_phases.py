@@ -73,9 +73,7 @@ def test_the_twelve_steps_of_the_worked_example():
 def test_a_wait_is_the_fourth_of_the_twelve_steps():
     model = controller(1, 2)
     model.reassign(T0, (3, 4))
-    assert twelve_steps(model.caught_up(T0, 3)) == (
-        OldStep(4, "wait until RAR {3,4} is in the ISR, now {1,2,3}"),
-    )
+    assert twelve_steps(model.caught_up(T0, 3)) == (OldStep(4, "wait until RAR {3,4} is in the ISR, now {1,2,3}"),)
 
 
 def test_the_twelve_steps_are_numbered_without_a_gap():
@@ -104,6 +102,4 @@ def test_a_cancel_is_an_update_and_a_completion():
 
 def test_what_changes_no_reassignment_has_no_phase():
     model = controller(1, 2)
-    assert (
-        phases(model.cancel(T0) + model.reassign(T0, (1, 2)) + model.fence(2) + model.delete_topic("t")) == ()
-    )
+    assert phases(model.cancel(T0) + model.reassign(T0, (1, 2)) + model.fence(2) + model.delete_topic("t")) == ()

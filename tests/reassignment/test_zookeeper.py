@@ -109,9 +109,7 @@ def test_since_kip_455_the_target_in_flight_is_skipped_and_a_dead_new_replica_is
     assert after(moving, Reassign((1, 3))).events[0].reason is SkipReason.ALREADY_MOVING
     refused = after(moving, Reassign((1, 4)), brokers=BROKERS.fence(4)).refused
     assert refused.error == "INVALID_REPLICA_ASSIGNMENT"
-    accepted = after(
-        PartitionState.healthy(1, 2), Reassign((1, 4)), brokers=BROKERS.fence(4), rules=BEFORE_KIP_455
-    )
+    accepted = after(PartitionState.healthy(1, 2), Reassign((1, 4)), brokers=BROKERS.fence(4), rules=BEFORE_KIP_455)
     assert accepted.state.adding == (4,)
 
 
