@@ -16,8 +16,8 @@ demo: setup  ## rebalance a real Kafka cluster end to end, then stop everything
 up: setup  ## the same, left running: approve the plan in the browser
 	@$(BIN)/python -m demo up
 
-down: setup  ## stop what `make up` started
-	@$(BIN)/python -m demo down
+down:  ## stop what `make up` started
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m demo down; fi
 
 test: setup lint unit  ## everything that must hold: lint, format, types, tests
 

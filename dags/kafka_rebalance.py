@@ -128,14 +128,16 @@ with DAG(
     review_plan = ReviewPlanOperator(
         task_id="review_plan",
         subject="Approve this rebalance of {{ params.kafka_conn_id }}?",
+        kafka_conn_id=KAFKA,
         run_uri=RUN,
         retries=2,  # an answer that comes the moment the task parks can cost a try; it then asks again
         retry_delay=timedelta(seconds=5),
     )
     step = {"kafka_conn_id": KAFKA, "run_uri": RUN, "approved_digest": DIGEST, "retry_delay": timedelta(seconds=10)}
-    arm = ArmOperator(task_id="arm", **step)
-    apply_throttle = ApplyThrottleOperator(task_id="apply_throttle", rate="{{ params.throttle }}", retries=2, **step)
-    execute_plan = ExecutePlanOperator(task_id="execute_plan", retries=2, **step)
+    rate = "{{ params.throttle }}"
+    arm = ArmOperator(task_id="arm", retries=2, **step)
+    apply_throttle = ApplyThrottleOperator(task_id="apply_throttle", rate=rate, retries=2, **step)
+    execute_plan = ExecutePlanOperator(task_id="execute_plan", rate=rate, retries=2, **step)
     verify_plan = VerifyPlanSensor(
         task_id="verify_plan",
         kafka_conn_id=KAFKA,

@@ -80,7 +80,7 @@ def up() -> None:
     if (airflow := LocalAirflow.attach(UP / "airflow")) is not None:
         tell_where(airflow)
         return
-    shutil.rmtree(UP, ignore_errors=True)
+    stop_what_is_up()
     with ExitStack() as stack:
         sandbox = Sandbox(UP / "sandbox", brokers=3, racks=3, progress=say)
         stack.callback(sandbox.stop)
@@ -95,6 +95,12 @@ def up() -> None:
 @main.command()
 def down() -> None:
     """Stop what `up` left running."""
+    stop_what_is_up()
+    say("nothing of it is running now")
+
+
+def stop_what_is_up() -> None:
+    """Stop Airflow and Kafka, whichever of them is there, and remove their files."""
     if (airflow := LocalAirflow.attach(UP / "airflow")) is not None:
         say("stopping Airflow")
         airflow.stop()
@@ -102,7 +108,6 @@ def down() -> None:
         say("stopping Kafka")
         Sandbox.attach(UP / "sandbox").stop()
     shutil.rmtree(UP, ignore_errors=True)
-    say("nothing of it is running now")
 
 
 def prepare(sandbox: Sandbox, home: Path, stack: ExitStack) -> LocalAirflow:
@@ -111,6 +116,7 @@ def prepare(sandbox: Sandbox, home: Path, stack: ExitStack) -> LocalAirflow:
     airflow = LocalAirflow(home, bootstrap_servers=sandbox.bootstrap_servers, artifacts=RUNS)
     executor = stack.enter_context(ThreadPoolExecutor(1))
     stack.callback(airflow.stop)
+    stack.callback(finish_undisturbed)
     say("starting Airflow (api-server, scheduler, dag processor, triggerer)")
     starting = executor.submit(airflow.start)
     admin = sandbox.admin()
@@ -121,6 +127,12 @@ def prepare(sandbox: Sandbox, home: Path, stack: ExitStack) -> LocalAirflow:
     starting.result()
     say(f"Airflow is healthy at {airflow.url}")
     return airflow
+
+
+def finish_undisturbed() -> None:
+    """A second Ctrl-C must not keep the first one from stopping everything."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def trigger(api: AirflowApi) -> str:
@@ -198,7 +210,7 @@ def show(api: AirflowApi, run_id: str, sandbox: Sandbox) -> None:
         raise DemoError(f"only {len(done)} of {len(status.by_partition)} partitions are where the plan says")
     console.print(broker_table(measured_brokers(run.snapshot(), run.snapshot("after")), "Brokers before and after"))
     say(f"[green]all {len(done)} planned partitions sit where the plan says, asked of the cluster itself[/green]")
-    report = run.artifacts.uri.removeprefix("file://") + "/report.html"
+    report = run.uri.removeprefix("file://") + "/report.html"
     console.print(f"Report: {report}", soft_wrap=True, highlight=False)
 
 
@@ -219,7 +231,7 @@ def run_and_report() -> NoReturn:
     signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
     try:
         sys.exit(main(prog_name="python -m demo", standalone_mode=False))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, click.Abort):
         console.print("stopped")
         sys.exit(130)
     except click.ClickException as error:

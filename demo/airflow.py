@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,10 +18,12 @@ from typing import Any, Self
 import httpx
 import psutil
 
+from sandbox.ports import free_port
+
 ROOT = Path(__file__).resolve().parents[1]
 USER = "admin"
-# Every process of this Airflow, Spark's included, inherits it: that is how they are found again. The api-server writes
-# its title over its environment, so the sessions of the four components are looked through too.
+# Every process of this Airflow, Spark's included, inherits it and works in Airflow's home: that is how they are found
+# again. (The api-server writes its title over its environment, and a task may change its directory.)
 MARK = "KAFKA_REBALANCE_LOCAL_AIRFLOW"
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 READY_SECONDS = 180.0
@@ -45,9 +46,9 @@ class LocalAirflow:
         self.directory = directory.absolute()
         self._bootstrap_servers = bootstrap_servers
         self._artifacts = artifacts.absolute()
-        self.port = _free_port()
+        self.port = free_port()
         self.password = secrets.token_urlsafe(12)
-        self._sessions: dict[int, float] = {}  # process id of each component, and when it started
+        self._components: dict[str, subprocess.Popen[bytes]] = {}
         self._starting = threading.Lock()
         self._stopped = False
 
@@ -60,7 +61,6 @@ class LocalAirflow:
         state = json.loads(state_file.read_text(encoding="utf-8"))
         airflow = cls(directory, bootstrap_servers=state["bootstrap_servers"], artifacts=Path(state["artifacts"]))
         airflow.port, airflow.password = state["port"], state["password"]
-        airflow._sessions = {int(pid): started for pid, started in state["sessions"].items()}
         return airflow if any(airflow.processes()) else None
 
     @property
@@ -97,7 +97,7 @@ class LocalAirflow:
             "AIRFLOW__API__WORKERS": "1",
             "AIRFLOW__API__SECRET_KEY": secrets.token_urlsafe(32),
             "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(48),
-            "AIRFLOW_VAR_KAFKA_REBALANCE_ARTIFACTS": self._artifacts.as_uri(),
+            "AIRFLOW_VAR_KAFKA_REBALANCE_ARTIFACTS": f"file://{self._artifacts}",
             "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(kafka),
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(spark),
             "PYSPARK_PYTHON": python,
@@ -112,17 +112,19 @@ class LocalAirflow:
         passwords = self.directory / "passwords.json"
         passwords.touch(mode=0o600)
         passwords.write_text(json.dumps({USER: self.password}), encoding="utf-8")
-        environment = self.environment()
         try:
-            self._run("migrate", ["airflow", "db", "migrate"], environment).wait()
+            if self._run("migrate", ["airflow", "db", "migrate"], self.environment()).wait() != 0:
+                raise LocalAirflowError(f"Airflow could not make its database:\n{self.log('migrate')}")
+            self.port = free_port()  # looked for late, so that nobody takes it meanwhile
+            environment = self.environment()
             loopback = {
                 "api-server": ["--host", "127.0.0.1", "--port", str(self.port)],
                 "scheduler": ["--skip-serve-logs"],
                 "triggerer": ["--skip-serve-logs"],
             }
+            self._save()
             for name in COMPONENTS:
                 self._run(name, ["airflow", name, *loopback.get(name, [])], environment)
-            self._save()
             self._wait_healthy()
         except BaseException:
             self.stop()
@@ -147,15 +149,13 @@ class LocalAirflow:
     def processes(self) -> Iterator[psutil.Process]:
         """Every live process that belongs to this Airflow."""
         for process in psutil.process_iter():
-            with suppress(psutil.Error, ProcessLookupError):
+            with suppress(psutil.Error):
                 if process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE and self._is_ours(process):
                     yield process
 
     def _is_ours(self, process: psutil.Process) -> bool:
-        session = os.getsid(process.pid)
-        if session in self._sessions:
-            return not psutil.pid_exists(session) or psutil.Process(session).create_time() == self._sessions[session]
-        return process.environ().get(MARK) == str(self.directory)
+        home = str(self.directory)
+        return process.cwd() == home or process.environ().get(MARK) == home
 
     def log(self, component: str) -> str:
         """The end of what a component printed."""
@@ -175,7 +175,7 @@ class LocalAirflow:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-            self._sessions[process.pid] = psutil.Process(process.pid).create_time()
+            self._components[name] = process
             return process
 
     def _save(self) -> None:
@@ -184,7 +184,6 @@ class LocalAirflow:
             "password": self.password,
             "bootstrap_servers": self._bootstrap_servers,
             "artifacts": str(self._artifacts),
-            "sessions": self._sessions,
         }
         path = self.directory / "local.json"
         path.touch(mode=0o600)
@@ -194,6 +193,8 @@ class LocalAirflow:
         deadline = time.monotonic() + READY_SECONDS
         health: dict[str, Any] = {}
         while time.monotonic() < deadline and not self._stopped:
+            if ended := [name for name in COMPONENTS if self._components[name].poll() is not None]:
+                raise LocalAirflowError(f"Airflow's {ended[0]} ended:\n{self.log(ended[0])}")
             with suppress(httpx.HTTPError, ValueError):
                 health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
                 if all(part["status"] == "healthy" for part in health.values()):
@@ -202,9 +203,3 @@ class LocalAirflow:
         ill = [name for name, part in health.items() if part["status"] != "healthy"] or ["api_server"]
         tail = self.log(ill[0].replace("_", "-"))
         raise LocalAirflowError(f"Airflow's {', '.join(ill)} was not healthy after {READY_SECONDS:.0f} s:\n{tail}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

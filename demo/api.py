@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
 DAG = "kafka_rebalance"
+ATTEMPTS = 10
 FINISHED = ("success", "failed")
 
 
@@ -31,8 +33,10 @@ class AirflowApi:
 
     def trigger(self, conf: dict[str, Any]) -> str:
         """Start a run; returns its id."""
-        run = self._call("POST", f"/api/v2/dags/{DAG}/dagRuns", json={"logical_date": None, "conf": conf})
-        return str(run["dag_run_id"])
+        run_id = f"manual__{datetime.now(UTC).isoformat()}"
+        run = {"dag_run_id": run_id, "logical_date": None, "conf": conf}
+        self._call("POST", f"/api/v2/dags/{DAG}/dagRuns", json=run)
+        return run_id
 
     def run_state(self, run_id: str) -> str:
         """The state of a run."""
@@ -46,8 +50,8 @@ class AirflowApi:
     def xcom(self, run_id: str, task_id: str, key: str = "return_value") -> Any:
         """A value that a task left, or None."""
         path = f"{self._run(run_id)}/taskInstances/{task_id}/xcomEntries/{key}"
-        answer = self._client.get(path, params={"deserialize": True})
-        return answer.json()["value"] if answer.status_code == 200 else None
+        answer = self._call("GET", path, params={"deserialize": True}, missing_ok=True)
+        return answer and answer["value"]
 
     def pending_review(self, run_id: str) -> dict[str, Any] | None:
         """The review that waits for an answer, or None."""
@@ -59,24 +63,29 @@ class AirflowApi:
         path = f"{self._run(run_id)}/taskInstances/review_plan/-1/hitlDetails"
         self._call("PATCH", path, json={"chosen_options": [option], "params_input": {}})
 
-    def task_log(self, run_id: str, task_id: str, attempt: int = 1) -> str:
-        """What a task logged."""
-        path = f"{self._run(run_id)}/taskInstances/{task_id}/logs/{attempt}"
+    def task_log(self, run_id: str, task_id: str) -> str:
+        """What a task logged in its last try."""
+        task = f"{self._run(run_id)}/taskInstances/{task_id}"
+        path = f"{task}/logs/{self._call('GET', task)['try_number']}"
         content = self._call("GET", path, params={"map_index": -1})["content"]
         return "\n".join(str(line.get("event", line)) if isinstance(line, dict) else str(line) for line in content)
 
     def _run(self, run_id: str) -> str:
         return f"/api/v2/dags/{DAG}/dagRuns/{quote(run_id, safe='')}"
 
-    def _call(self, method: str, path: str, **arguments: Any) -> Any:
-        for attempt in range(10):
+    def _call(self, method: str, path: str, *, missing_ok: bool = False, **arguments: Any) -> Any:
+        for attempt in range(1, ATTEMPTS + 1):
             try:
                 answer = self._client.request(method, path, **arguments)
             except httpx.TransportError:
-                if attempt == 9:
+                if attempt == ATTEMPTS:
                     raise
             else:
-                if answer.status_code < 500 or attempt == 9:
+                if answer.status_code == 404 and missing_ok:
+                    return None
+                if answer.status_code == 409 and attempt > 1:
+                    return {}  # the try before did it, and its answer got lost
+                if answer.status_code < 500 or attempt == ATTEMPTS:
                     answer.raise_for_status()
                     return answer.json()
             time.sleep(1)

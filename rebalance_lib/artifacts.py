@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import fsspec
@@ -30,12 +31,26 @@ SNAPSHOT, PLAN, AFTER = "snapshot", "plan", "after"
 
 @dataclass(frozen=True, slots=True)
 class Artifacts:
-    """A directory named by a URI (``file:///...``, ``s3://...``; a bare path is a local file).
+    """A directory named by a URI; Spark and every task of the DAG are given the same one.
 
-    Spark and every task of the DAG are given the same URI.
+    What follows the scheme is taken as it stands, as fsspec and Hadoop do: nothing in it is percent-encoded. Kinds of
+    storage other than files (``s3://...``) need their fsspec package.
     """
 
     uri: str
+
+    @classmethod
+    def at(cls, path: Path) -> Artifacts:
+        """The artifacts in a local directory."""
+        return cls(f"file://{path.absolute()}")
+
+    def directories(self) -> list[str]:
+        """The names of the directories in this one, in order; none if it is not there."""
+        filesystem, root = self._open()
+        if not filesystem.isdir(root):
+            return []
+        entries = filesystem.ls(root, detail=True)
+        return sorted(entry["name"].rstrip("/").rsplit("/", 1)[1] for entry in entries if entry["type"] == "directory")
 
     def __truediv__(self, name: str) -> Artifacts:
         return Artifacts(f"{self.uri.rstrip('/')}/{name}")
@@ -80,7 +95,7 @@ class Artifacts:
         self._write(name, sink.getvalue().to_pybytes())
 
     def publish(self, staged: Artifacts) -> None:
-        """Make the directory ``staged`` appear here in one rename, in place of what an earlier try published."""
+        """Make the directory ``staged`` appear here, for files by one rename, in place of what an earlier try left."""
         filesystem, root = self._open()
         _, source = staged._open()
         if filesystem.exists(root):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import random
 import shutil
 import signal
 import socket
@@ -26,12 +25,11 @@ from kafka.errors import KafkaError
 
 from sandbox import node as nodes
 from sandbox.node import Node, Role
+from sandbox.ports import free_port
 from sandbox.watchdog import Watchdog
 
 LIBS = Path(__file__).with_name("libs")
 FIRST_CONTROLLER_ID = 1001
-# Below the range that Linux hands out to outgoing connections, so that a port stays free while its broker is down.
-PORTS = range(20000, 30000)
 READY_SECONDS = 90.0
 
 Progress = Callable[[str], None]
@@ -122,7 +120,7 @@ class Sandbox:
 
     def log(self, node_id: int) -> str:
         """What this node printed."""
-        return self._node(node_id).log_file(self.directory).read_text(encoding="utf-8", errors="replace")
+        return self._node(node_id).log_file.read_text(encoding="utf-8", errors="replace")
 
     def __enter__(self) -> Self:
         return self.start()
@@ -227,24 +225,10 @@ class Sandbox:
         return f"rack-{(broker - 1) % self._racks + 1}" if self._racks else None
 
     def _new_node(self, node_id: int, role: Role, rack: str | None) -> Node:
-        node = Node(node_id, role, self._free_port(), rack)
+        port = free_port({other.port for other in self._nodes.values()})
+        node = Node(node_id, role, port, str(self.directory / f"{role}-{node_id}"), rack)
         self._nodes[node_id] = node
         return node
-
-    def _free_port(self) -> int:
-        taken = {node.port for node in self._nodes.values()}
-        for _ in range(1000):
-            port = random.choice(PORTS)  # noqa: S311 - a port is no secret
-            if port in taken:
-                continue
-            with socket.socket() as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                try:
-                    probe.bind(("127.0.0.1", port))
-                except OSError:
-                    continue
-                return port
-        raise SandboxError(f"no free port between {PORTS.start} and {PORTS.stop}")
 
     def _launch_new(self, added: list[Node]) -> None:
         """Format, start and await nodes that were never started; none of them stays if one does not come up."""
@@ -260,7 +244,7 @@ class Sandbox:
         for node_id in node_ids:
             self.kill(node_id)
             node = self._nodes.pop(node_id)
-            shutil.rmtree(node.directory(self.directory), ignore_errors=True)
+            shutil.rmtree(node.home, ignore_errors=True)
         self._save()
 
     def _format(self, added: list[Node]) -> None:
@@ -270,21 +254,31 @@ class Sandbox:
             key: str(min(3, len(self.broker_ids)))
             for key in ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
         }
-        running: list[tuple[Node, subprocess.Popen[bytes]]] = []
         for node in added:
-            nodes.write_properties(node, self.directory, voters, {**replication, **self._config})
-            running.append((node, nodes.format_storage(node, self.directory, self._libs, self._cluster_id)))
-        for node, process in running:
-            if process.wait() != 0:
-                raise SandboxError(f"formatting the storage of {node.role} {node.id} failed:\n{self._tail(node)}")
+            nodes.write_properties(node, voters, {**replication, **self._config})
+        running: list[tuple[Node, subprocess.Popen[bytes]]] = []
+        try:
+            for node in added:
+                process = nodes.format_storage(node, self._libs, self._cluster_id)
+                running.append((node, process))
+                self._watch(process.pid)
+            for node, process in running:
+                if process.wait() != 0:
+                    raise SandboxError(f"formatting the storage of {node.role} {node.id} failed:\n{self._tail(node)}")
+        finally:
+            for _, process in running:
+                process.kill()
+                process.wait()
 
     def _launch(self, started: list[Node]) -> None:
         for node in started:
-            running = nodes.launch(node, self.directory, self._libs)
-            self._nodes[node.id] = running
-            if self._watchdog is not None:
-                self._watchdog.watch(running.pid, running.started)
+            self._nodes[node.id] = nodes.launch(node, self._libs)
+            self._watch(self._nodes[node.id].pid)
         self._save()
+
+    def _watch(self, pid: int | None) -> None:
+        if self._watchdog is not None:
+            self._watchdog.watch(pid)
 
     def _wait_registered(self, brokers: set[int]) -> None:
         """Wait until the cluster itself says that these brokers are alive and unfenced."""
@@ -321,7 +315,7 @@ class Sandbox:
                 raise PortTakenError(f"port {node.port} of {node.role} {node.id} was taken by another program")
 
     def _tail(self, node: Node, lines: int = 15) -> str:
-        text = node.log_file(self.directory).read_text(encoding="utf-8", errors="replace")
+        text = node.log_file.read_text(encoding="utf-8", errors="replace")
         return "\n".join(text.splitlines()[-lines:])
 
     def _save(self) -> None:

@@ -31,37 +31,33 @@ DEFAULTS = {
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A broker or controller as the sandbox knows it; ``pid`` and ``started`` name its process, if it has one."""
+    """A broker or controller as the sandbox knows it: where it lives and listens, and its process, if it has one."""
 
     id: int
     role: Role
     port: int
+    home: str
     rack: str | None = None
     pid: int | None = None
-    started: float | None = None
 
     @property
     def address(self) -> str:
         """Where it listens."""
         return f"127.0.0.1:{self.port}"
 
-    def directory(self, root: Path) -> Path:
-        """Where its configuration, log and data are."""
-        return root / f"{self.role}-{self.id}"
+    @property
+    def properties(self) -> Path:
+        """Its configuration."""
+        return Path(self.home, "server.properties")
 
-    def log_file(self, root: Path) -> Path:
+    @property
+    def log_file(self) -> Path:
         """What it printed since it was first started."""
-        return self.directory(root) / "kafka.log"
+        return Path(self.home, "kafka.log")
 
     def process(self) -> psutil.Process | None:
         """The running process, or None; a pid that went to another program does not count."""
-        if self.pid is None:
-            return None
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process = psutil.Process(self.pid)
-            if process.create_time() == self.started and process.status() != psutil.STATUS_ZOMBIE:
-                return process
-        return None
+        return find_process(self.pid, self.home) if self.pid is not None else None
 
     def state(self) -> str:
         """``running``, ``paused`` or ``dead``, for people."""
@@ -88,66 +84,56 @@ class Node:
         return True
 
 
-def write_properties(node: Node, root: Path, voters: str, extra: dict[str, str]) -> None:
+def find_process(pid: int, home: str) -> psutil.Process | None:
+    """The live process with this pid, if its command line shows that it works in this directory."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        if process.status() != psutil.STATUS_ZOMBIE and any(word.startswith(home) for word in process.cmdline()):
+            return process
+    return None
+
+
+def write_properties(node: Node, voters: str, extra: dict[str, str]) -> None:
     """Write ``server.properties``: loopback only, a rack, and two log dirs for a broker."""
-    home = node.directory(root)
+    home = Path(node.home)
     home.mkdir(parents=True, exist_ok=True)
-    listener = "CONTROLLER" if node.role == "controller" else "PLAINTEXT"
+    broker = node.role == "broker"
     settings = {
         **DEFAULTS,
         **extra,
         "node.id": str(node.id),
         "process.roles": node.role,
-        "listeners": f"{listener}://{node.address}",
+        "listeners": f"{'PLAINTEXT' if broker else 'CONTROLLER'}://{node.address}",
         "controller.quorum.voters": voters,
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "inter.broker.listener.name": "PLAINTEXT",
-        "log.dirs": ",".join(str(home / name) for name in ("data-a", "data-b")),
+        "log.dirs": f"{home / 'data-a'},{home / 'data-b'}" if broker else str(home / "metadata"),
     }
-    if node.role == "controller":
-        settings["log.dirs"] = str(home / "metadata")
     if node.rack is not None:
         settings["broker.rack"] = node.rack
     text = "".join(f"{key}={value}\n" for key, value in settings.items())
-    (home / "server.properties").write_text(text, encoding="utf-8")
+    node.properties.write_text(text, encoding="utf-8")
 
 
-def java(libs: Path, main_class: str, *arguments: str) -> list[str]:
-    """The command that runs a class of Kafka's jars."""
-    return [
-        "java",
-        *JVM_FLAGS,
-        f"-Dlog4j2.configurationFile={LOG4J}",
-        "-cp",
-        f"{libs}/*",
-        main_class,
-        *arguments,
-    ]
-
-
-def format_storage(node: Node, root: Path, libs: Path, cluster_id: str) -> subprocess.Popen[bytes]:
+def format_storage(node: Node, libs: Path, cluster_id: str) -> subprocess.Popen[bytes]:
     """Start formatting the node's log dirs for the cluster, as an operator would before the first start."""
-    properties = node.directory(root) / "server.properties"
-    with node.log_file(root).open("ab") as log:
+    return _java(node, libs, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(node.properties))
+
+
+def launch(node: Node, libs: Path) -> Node:
+    """Start the Kafka process."""
+    return replace(node, pid=_java(node, libs, "kafka.Kafka", str(node.properties)).pid)
+
+
+def _java(node: Node, libs: Path, main_class: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Run a class of Kafka's jars in a session of its own, so that a Ctrl-C meant for us does not reach it first."""
+    flags = [*JVM_FLAGS, f"-Dlog4j2.configurationFile={LOG4J}", "-cp", f"{libs}/*"]
+    with node.log_file.open("ab") as log:
         return subprocess.Popen(
-            java(libs, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties)),
+            ["java", *flags, main_class, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-
-
-def launch(node: Node, root: Path, libs: Path) -> Node:
-    """Start the Kafka process in a session of its own, so that a Ctrl-C meant for us does not reach it first."""
-    properties = node.directory(root) / "server.properties"
-    with node.log_file(root).open("ab") as log:
-        process = subprocess.Popen(
-            java(libs, "kafka.Kafka", str(properties)),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    return replace(node, pid=process.pid, started=psutil.Process(process.pid).create_time())

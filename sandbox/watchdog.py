@@ -1,8 +1,9 @@
 """Outlives the process that holds a sandbox, to clean up if that process dies without doing so.
 
-The holder writes one JSON object per line to standard input: ``{"directory": ...}`` once, ``{"pid": ..., "started":
-...}`` for each process it starts, and ``{"done": true}`` when it has stopped everything itself. When the pipe closes
-without that last line, the holder is gone: its processes are killed and the directory is removed.
+The holder writes one JSON object per line to standard input: ``{"directory": ...}`` once, ``{"pid": ...}`` for each
+process it starts, and ``{"done": true}`` when it has stopped everything itself. When the pipe closes without that last
+line, the holder is gone: its processes, where they still are the ones that work in that directory, are killed, and the
+directory is removed.
 """
 
 from __future__ import annotations
@@ -17,21 +18,24 @@ from pathlib import Path
 
 import psutil
 
+from sandbox.node import find_process
+
 
 class Watchdog:
     """The holder's end of the pipe."""
 
     def __init__(self, directory: Path) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, __file__],
+            [sys.executable, "-c", "from sandbox.watchdog import main; main()"],
+            cwd=Path(__file__).resolve().parents[1],
             stdin=subprocess.PIPE,
             start_new_session=True,
         )
         self._tell({"directory": str(directory)})
 
-    def watch(self, pid: int | None, started: float | None) -> None:
+    def watch(self, pid: int | None) -> None:
         """Have this process killed, should we die."""
-        self._tell({"pid": pid, "started": started})
+        self._tell({"pid": pid})
 
     def done(self) -> None:
         """Everything is stopped: nothing to clean up."""
@@ -50,23 +54,21 @@ def main() -> None:
     """Read until the pipe closes, then clean up if the holder did not."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    directory: Path | None = None
-    processes: list[tuple[int, float]] = []
+    directory = ""
+    pids: list[int] = []
     for line in sys.stdin:
         message = json.loads(line)
         if message.get("done"):
             return
-        if "directory" in message:
-            directory = Path(message["directory"])
-        else:
-            processes.append((message["pid"], message["started"]))
-    for pid, started in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process = psutil.Process(pid)
-            if process.create_time() == started:
+        directory = message.get("directory", directory)
+        if "pid" in message:
+            pids.append(message["pid"])
+    for pid in pids:
+        if process := find_process(pid, directory):
+            with contextlib.suppress(psutil.Error):
                 process.kill()
                 process.wait(10)
-    if directory is not None:
+    if directory:
         shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -11,7 +11,7 @@ fail() {
 # The first Python that is new enough; PYTHON names one to use instead.
 find_python() {
     for candidate in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11}; do
-        if "$candidate" -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' 2>/dev/null; then
+        if "$candidate" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' 2>/dev/null; then
             printf '%s\n' "$candidate"
             return
         fi
@@ -31,13 +31,17 @@ if [ -f .venv/.ready ] && [ "$(cat .venv/.ready)" = "$(stamp)" ] && [ -d sandbox
 fi
 
 echo "setup: Kafka's jars from Maven (in the background)"
-rm -rf sandbox/libs
+rm -rf sandbox/libs sandbox/libs.new
 mvn -q -B -ntp -f sandbox/pom.xml dependency:copy-dependencies -DoutputDirectory=libs.new >.maven.log 2>&1 &
 maven=$!
-trap 'kill $maven 2>/dev/null || true' INT TERM
+trap 'kill $maven 2>/dev/null || :' EXIT
+trap 'exit 130' INT TERM HUP
 
 echo "setup: .venv with the locked dependencies ($("$python" --version))"
-[ -x .venv/bin/python ] && .venv/bin/python -c 'import sys' 2>/dev/null || "$python" -m venv --clear .venv
+minor='import sys; print(sys.version_info[:2])'
+if [ "$(.venv/bin/python -c "$minor" 2>/dev/null || :)" != "$("$python" -c "$minor")" ]; then
+    "$python" -m venv --clear .venv
+fi
 version=$(sed -n 's/^uv==\([^ ]*\).*/\1/p' requirements.lock)
 .venv/bin/python -m pip install -q --disable-pip-version-check "uv==$version"
 .venv/bin/uv pip sync -q --python .venv/bin/python --require-hashes requirements.lock

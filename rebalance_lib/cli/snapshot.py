@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, take_snapshot
 from rebalance_lib.execution import Run
 from rebalance_lib.report import load_table
@@ -26,5 +27,5 @@ def snapshot(bootstrap_server: str, out: Path | None) -> None:
         taken = take_snapshot(cluster)
     Console().print(load_table(taken.load_per_broker().to_pylist(), f"Cluster {taken.cluster_id}"))
     if out is not None:
-        Run(out.absolute().as_uri()).write_snapshot(taken)
+        Run(Artifacts.at(out).uri).write_snapshot(taken)
         click.echo(f"written to {out / 'snapshot'}")

@@ -19,13 +19,15 @@ from typing import Any, Self, TypeVar
 import kafka
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, NoError, UnknownTopicOrPartitionError, for_code
 
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.topology import Broker, TopicPartition
 
 ATTEMPTS = 5  # of a request, some 3 seconds in all
 BATCH = 1000  # partitions in one request: small enough for any broker's request limits
+# A setting that every resource of a kind shows: where it is missing, the answer is an error.
+ALWAYS_SET = {ConfigResourceType.BROKER: "node.id", ConfigResourceType.TOPIC: "cleanup.policy"}
 DYNAMIC = frozenset({"DYNAMIC_BROKER_CONFIG", "DYNAMIC_TOPIC_CONFIG"})
 
 
@@ -110,6 +112,10 @@ class Cluster:
         if names == []:
             return {}
         described = _ask("the cluster did not describe its topics", self._admin.describe_topics, names)
+        for topic in described:
+            if topic["error_code"] not in (NoError.errno, UnknownTopicOrPartitionError.errno):
+                error = for_code(topic["error_code"])
+                raise ClusterError(f"topic {topic['name']} could not be described: {error.__name__}")
         return {
             TopicPartition(topic["name"], entry["partition_index"]): PartitionState(
                 replicas=tuple(entry["replica_nodes"]),
@@ -121,10 +127,19 @@ class Cluster:
             for entry in topic["partitions"]
         }
 
-    def log_dirs(self, broker: int) -> list[dict[str, Any]]:
-        """The log dirs of one broker with the sizes of their replicas, as kafka-python gives them."""
-        answer = _ask(f"broker {broker} did not describe its log dirs", self._admin.describe_log_dirs, None, [broker])
-        return [log_dir for entry in answer for log_dir in entry["log_dirs"]]
+    def log_dirs(self, broker: int, topics: Mapping[str, Sequence[int]] | None = None) -> list[dict[str, Any]]:
+        """The log dirs of one broker with the sizes of their replicas, as kafka-python gives them.
+
+        Args:
+            broker: The broker to ask.
+            topics: Partitions by topic, where only some are of interest.
+        """
+        what = f"broker {broker} did not describe its log dirs"
+        answer = _ask(what, self._admin.describe_log_dirs, topics, [broker])
+        found = [log_dir for entry in answer for log_dir in entry["log_dirs"]]
+        if not found:  # every broker has one: kafka-python drops the error that came instead
+            raise ClusterError(f"{what}: is this user allowed to describe the cluster?")
+        return found
 
     def reassignments(self) -> dict[TopicPartition, Reassignment]:
         """Every reassignment under way, whoever started it."""
@@ -183,13 +198,16 @@ class Cluster:
 
     def _describe_config(self, kind: ConfigResourceType, name: str, keys: Sequence[str]) -> dict[str, ConfigValue]:
         what = f"the settings of {kind.name.lower()} {name} could not be read"
-        resource = ConfigResource(kind, name, list(keys))
+        always = ALWAYS_SET[kind]
+        resource = ConfigResource(kind, name, [*keys, always])
         answer = _ask(what, partial(self._admin.describe_configs, [resource], config_filter="all"))
         entries = answer[kind.name.lower()].get(name, {})
+        if always not in entries:  # kafka-python drops the error that came instead
+            raise ClusterError(f"{what}: is it there, and is this user allowed to describe its settings?")
         return {
-            key: ConfigValue(entry["value"], entry["config_source"])
-            for key, entry in entries.items()
-            if entry["value"] not in (None, "")
+            key: ConfigValue(entries[key]["value"], entries[key]["config_source"])
+            for key in keys
+            if key in entries and entries[key]["value"] not in (None, "")
         }
 
     def _alter_config(self, kind: ConfigResourceType, name: str, changes: Mapping[str, str | None]) -> None:

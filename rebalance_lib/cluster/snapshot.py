@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,8 +18,8 @@ Holding = tuple[str, int]  # log dir and bytes of one replica on one broker
 def take_snapshot(cluster: Cluster) -> Snapshot:
     """Brokers with racks and log dirs, and every replica with its size, leader, ISR and reassignment marks.
 
-    Sizes are the replica's own, from the log dirs of its broker. A broker that is down has no sizes, and its replicas
-    are there all the same, with none.
+    Sizes are the replica's own, from the log dirs of its broker. Where a broker is down or does not answer, its
+    replicas are there all the same, with no size.
     """
     described = cluster.describe()
     moving = cluster.reassignments()
@@ -42,10 +43,8 @@ def _brokers(
         log_dirs = []
         alive = not entry.get("is_fenced")
         if alive:
-            try:
+            with suppress(ClusterError):
                 log_dirs = cluster.log_dirs(broker)
-            except ClusterError:
-                alive = False  # it went between the two questions
         for log_dir in log_dirs:
             for topic in log_dir["topics"]:
                 for part in topic["partitions"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from rebalance_lib.cluster import Cluster, take_snapshot
 from rebalance_lib.execution.run import Run
 from rebalance_lib.execution.status import PlanStatus, Status, listing
+from rebalance_lib.execution.throttle import left_behind
 from rebalance_lib.report import render_report
 from rebalance_lib.topology import Snapshot, TopicPartition
 
@@ -34,7 +35,6 @@ def conclude(
     approved_by: str,
     approved_at: str,
     failed_steps: Sequence[str],
-    throttles_left: Mapping[str, str],
 ) -> Outcome:
     """Elect the preferred leaders of what is done, compare, write the report; it can be run again."""
     status = run.status(cluster)
@@ -55,7 +55,7 @@ def conclude(
                 "approved_at": approved_at,
                 "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
                 "verdict": verdict + (f" Failed steps: {', '.join(failed_steps)}." if failed_steps else ""),
-                "throttles_left": dict(throttles_left),
+                "throttles_left": left_behind(run.artifacts),
                 "brokers": brokers,
             },
         ),

@@ -6,6 +6,7 @@ own lag figure stays 0 for a replica that is being added.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 from rebalance_lib.cluster import Cluster
@@ -28,6 +29,11 @@ class Progress:
     bytes_to_copy: int
 
     @property
+    def stopped(self) -> bool:
+        """Something is left to do, but nothing is under way: the moves were cancelled, or never submitted."""
+        return self.pending > 0 and self.moving == 0
+
+    @property
     def finished(self) -> bool:
         """Nothing of the plan is left to do."""
         return not (self.moving or self.pending)
@@ -48,7 +54,7 @@ def measure_progress(cluster: Cluster, plan: Plan, before: Plan, status: PlanSta
     moving = status.having(Status.MOVING)
     origins = before.as_dict()
     targets = plan.as_dict()
-    sizes = _sizes(cluster, {b for tp in moving for b in (*targets[tp], *status.live[tp].replicas)})
+    sizes = _sizes(cluster, moving, {b for tp in moving for b in (*targets[tp], *status.live[tp].replicas)})
     copied = to_copy = 0
     for tp in moving:
         leader = status.live[tp].leader
@@ -67,16 +73,22 @@ def measure_progress(cluster: Cluster, plan: Plan, before: Plan, status: PlanSta
     )
 
 
-def _sizes(cluster: Cluster, brokers: set[int]) -> dict[tuple[TopicPartition, int], int]:
+def _sizes(
+    cluster: Cluster, partitions: list[TopicPartition], brokers: set[int]
+) -> dict[tuple[TopicPartition, int], int]:
+    by_topic: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in partitions:
+        by_topic[topic].append(partition)
     sizes = {}
     for broker in sorted(brokers & set(cluster.alive_brokers())) if brokers else ():
         try:
-            log_dirs = cluster.log_dirs(broker)
+            log_dirs = cluster.log_dirs(broker, by_topic)
         except ClusterError:
             continue
         for log_dir in log_dirs:
-            for topic in log_dir["topics"]:
-                for part in topic["partitions"]:
-                    tp = TopicPartition(topic["name"], part["partition_index"])
-                    sizes[tp, broker] = part["partition_size"]
+            for topic_entry in log_dir["topics"]:
+                for part in topic_entry["partitions"]:
+                    if not part["is_future_key"]:
+                        tp = TopicPartition(topic_entry["name"], part["partition_index"])
+                        sizes[tp, broker] = part["partition_size"]
     return sizes

@@ -5,8 +5,8 @@ removed. It is moving when the controller works towards the plan's target, pendi
 it, missing when its topic is gone, and drifted when it is anywhere else: somebody else moved it.
 
 The list of reassignments comes from the controller, replica lists from any broker, which may be a moment behind: right
-after a move ended it still shows the replicas of old and new together. So what looks drifted is looked at again before
-it is called so.
+after a move ended it still shows the replicas of old and new together. So a partition is drifted only if it looks so
+several times in a row; until then it counts as moving.
 
 Example, for ``foo-0`` planned from [1, 2] to [2, 3]: replicas [2, 3], ISR {2, 3} is done; replicas [2, 3, 1] with 3
 adding and 1 removing is moving; [1, 2] is pending; [1, 4] is drifted.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from rebalance_lib.cluster import Cluster, PartitionState, Reassignment
@@ -59,12 +59,16 @@ def plan_status(cluster: Cluster, plan: Plan, before: Plan) -> PlanStatus:
     """Compare the plan with the cluster; ``before`` is the assignment that the plan was made for."""
     targets = plan.as_dict()
     origins = before.as_dict()
-    for _ in range(LOOKS):
-        status = _look(cluster, targets, origins)
-        if not status.having(Status.DRIFTED):
+    status = _look(cluster, targets, origins)
+    suspects = set(status.having(Status.DRIFTED))
+    for _ in range(LOOKS - 1):
+        if not suspects:
             break
         time.sleep(LOOK_AGAIN_SECONDS)
-    return status
+        status = _look(cluster, targets, origins)
+        suspects &= set(status.having(Status.DRIFTED))
+    settling = set(status.having(Status.DRIFTED)) - suspects
+    return replace(status, by_partition={**status.by_partition, **dict.fromkeys(sorted(settling), Status.MOVING)})
 
 
 def _look(

@@ -6,7 +6,8 @@ to be added. What stands there already may be somebody else's: lists are merged,
 it is.
 
 Before the first write, the value of every setting that will change is saved with the run's artifacts. That file alone
-is enough to undo the rest, at any later time and from any machine; an entry leaves it once it is put back.
+is enough to undo the rest, at any later time and from any machine; an entry leaves it once it is put back. What a run
+left because its machine died is found there, and put right before the next snapshot.
 
 Example: ``foo`` has ``leader.replication.throttled.replicas = 7:1`` from somebody else, and ``foo-0`` moves from [1, 2]
 to [2, 3]. Saved is ``before 7:1, added 0:1 0:2``; set is ``7:1,0:1,0:2``; at the end, ``0:1`` and ``0:2`` leave.
@@ -110,17 +111,6 @@ def restore_throttles(cluster: Cluster, artifacts: Artifacts) -> Restored:
         return restored
     saved = _load(artifacts, cluster.cluster_id())
     alive = set(cluster.alive_brokers())
-    for topic in list(saved["topics"]):
-        if not cluster.partitions([topic]):
-            del saved["topics"][topic]  # deleted meanwhile, and its settings with it
-            continue
-        try:
-            _restore_topic(cluster, topic, saved["topics"][topic])
-        except ClusterError as error:
-            restored.left[f"topic {topic}"] = str(error)
-        else:
-            restored.topics.append(topic)
-            del saved["topics"][topic]
     for name in list(saved["brokers"]):
         broker = int(name)
         if broker not in alive:
@@ -133,8 +123,37 @@ def restore_throttles(cluster: Cluster, artifacts: Artifacts) -> Restored:
         else:
             restored.brokers.append(broker)
             del saved["brokers"][name]
-    artifacts.write_json(SAVED, saved)
+            artifacts.write_json(SAVED, saved)
+    for topic in list(saved["topics"]):
+        try:
+            if cluster.partitions([topic]):  # else it was deleted meanwhile, and its settings with it
+                _restore_topic(cluster, topic, saved["topics"][topic])
+        except ClusterError as error:
+            restored.left[f"topic {topic}"] = str(error)
+        else:
+            restored.topics.append(topic)
+            del saved["topics"][topic]
+            artifacts.write_json(SAVED, saved)
     return restored
+
+
+def left_behind(artifacts: Artifacts) -> list[str]:
+    """What the saved file of a run says is still to be put back."""
+    if not artifacts.exists(SAVED):
+        return []
+    saved = artifacts.read_json(SAVED)
+    return [*(f"topic {name}" for name in saved["topics"]), *(f"broker {name}" for name in saved["brokers"])]
+
+
+def restore_left_behind(cluster: Cluster, runs: Artifacts) -> dict[str, Restored]:
+    """Put back what earlier runs below this directory left on this cluster because they died; by run."""
+    cluster_id = cluster.cluster_id()
+    found = {}
+    for name in runs.directories():
+        run = runs / name
+        if left_behind(run) and run.read_json(SAVED)["cluster_id"] == cluster_id:
+            found[run.uri] = restore_throttles(cluster, run)
+    return found
 
 
 def _load(artifacts: Artifacts, cluster_id: str) -> dict[str, Any]:

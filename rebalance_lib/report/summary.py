@@ -33,6 +33,8 @@ def summarize(plan: Plan, snapshot: Snapshot) -> dict[str, Any]:
         "order_only": changes.order_only,
         "bytes_moved": changes.bytes_moved,
         "bytes_total": pc.sum(snapshot.replicas["size_bytes"]).as_py() or 0,
+        "dead_brokers": snapshot.brokers.filter(pc.invert(snapshot.brokers["alive"]))["broker"].to_pylist(),
+        "replicas_of_unknown_size": snapshot.replicas["size_bytes"].null_count,
         "brokers": brokers_before_after(changes, snapshot),
         "largest_moves": largest_moves(changes),
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-import psutil
 import pytest
 
 from demo.airflow import USER, LocalAirflow
@@ -12,6 +11,7 @@ from demo.api import FINISHED, AirflowApi
 from rebalance_lib.execution import Run, Status
 from rebalance_lib.execution.throttle import REPLICA_LISTS, SAVED
 from rebalance_lib.topology import TopicPartition
+from tests.e2e.processes import processes_below
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -27,7 +27,7 @@ def airflow(kafka, tmp_path_factory):
     finally:
         local.stop()
     assert list(local.processes()) == []
-    assert processes_in(local.directory) == []
+    assert processes_below(local.directory) == []
 
 
 @pytest.fixture(scope="module")
@@ -35,18 +35,6 @@ def api(airflow):
     client = AirflowApi(airflow.url, USER, airflow.password)
     client.wait_for_dag()
     return client
-
-
-def processes_in(directory):
-    """Every process that works in this directory, however it calls itself."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.cwd() == str(directory):
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
 
 
 def wait_for(what, seconds=240):

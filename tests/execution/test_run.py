@@ -35,9 +35,7 @@ def finish(run, cluster):
 
 
 def end(run, cluster, failed_steps=()):
-    return conclude(
-        cluster, run, approved_by="a person", approved_at="now", failed_steps=failed_steps, throttles_left={}
-    )
+    return conclude(cluster, run, approved_by="a person", approved_at="now", failed_steps=failed_steps)
 
 
 def test_a_plan_is_executed_verified_and_reported(cluster, topic, start):
@@ -68,10 +66,24 @@ def test_a_move_under_way_is_seen_and_not_submitted_again(cluster, topic, start)
     again = submit(cluster, run.plan(), run.preflight(cluster, digest))
     assert (again.submitted, again.already_moving) == (0, 1)
     assert "moving: run-moving-0" in end(run, cluster).verdict
+    assert "Throttles left on the cluster" in run.artifacts.read_text("report.html")
     restore_throttles(cluster, run.artifacts)
     finish(run, cluster)
     done = submit(cluster, run.plan(), run.preflight(cluster, digest))
     assert (done.submitted, done.already_done) == (0, 1)
+
+
+def test_a_cancelled_move_is_seen_as_stopped(cluster, topic, start):
+    name = topic("run-cancelled", [[1]], size=3_000_000)
+    run, digest = start(name, [2])
+    apply_throttle(cluster, run.plan(), run.preflight(cluster, digest), 200_000, run.artifacts)
+    submit(cluster, run.plan(), run.preflight(cluster, digest))
+    assert not run.progress(cluster).stopped
+    cluster.reassign({TopicPartition(name, 0): None})
+    restore_throttles(cluster, run.artifacts)
+    while not (progress := run.progress(cluster)).stopped:
+        time.sleep(0.2)
+    assert (progress.pending, progress.finished) == (1, False)
 
 
 def test_other_bytes_than_were_approved_are_refused(cluster, topic, start):

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import DriftError, InvalidInputError
-from rebalance_lib.execution import apply_throttle, plan_status, restore_throttles
+from rebalance_lib.execution import (
+    apply_throttle,
+    left_behind,
+    plan_status,
+    restore_left_behind,
+    restore_throttles,
+)
 from rebalance_lib.execution.throttle import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -121,3 +130,37 @@ def test_a_rate_that_would_stop_replication_is_refused(topic, throttle):
     name = topic("throttle-zero", [[1, 2]])
     with pytest.raises(InvalidInputError, match="above 0"):
         throttle(name, [1, 2], [2, 3], rate=0)
+
+
+def test_what_a_dead_run_left_is_put_back_before_the_next(cluster, topic, throttle, artifacts, tmp_path):
+    name = topic("throttle-dead-run", [[1, 2]])
+    throttle(name, [1, 2], [2, 3])
+    other = Artifacts.at(tmp_path / "runs") / "of-another-cluster"
+    other.write_json(SAVED, {"cluster_id": "another", "topics": {}, "brokers": {"1": dict.fromkeys(RATES)}})
+    (Artifacts.at(tmp_path / "runs") / "dead").write_json(SAVED, artifacts.read_json(SAVED))
+    restored = restore_left_behind(cluster, Artifacts.at(tmp_path / "runs"))
+    assert [(uri.rsplit("/", 1)[1], what.topics) for uri, what in restored.items()] == [("dead", [name])]
+    assert lists(cluster, name) == {}
+    assert left_behind(other) == ["broker 1"]
+    assert restore_left_behind(cluster, Artifacts.at(tmp_path / "nothing here")) == {}
+
+
+def test_a_dead_broker_is_skipped_reported_and_cleaned_when_it_is_back(new_kafka, artifacts):
+    kafka = new_kafka(brokers=2, racks=0)
+    admin = kafka.admin()
+    admin.create_topics({"orders": {"assignments": {0: [1]}}}, wait_for_metadata=True)
+    admin.close()
+    plan, before = (Plan.from_assignment({TopicPartition("orders", 0): replicas}) for replicas in ([2], [1]))
+    with Cluster({"bootstrap_servers": kafka.nodes[1].address}) as cluster:
+        apply_throttle(cluster, plan, plan_status(cluster, plan, before), 1000, artifacts)
+        kafka.kill(2)
+        while 2 in cluster.alive_brokers():
+            time.sleep(0.2)
+        restored = restore_throttles(cluster, artifacts)
+        assert (restored.brokers, list(restored.left)) == ([1], ["broker 2"])
+        assert (lists(cluster, "orders"), rates(cluster, 1)) == ({}, {})
+        kafka.restart(2)
+        assert rates(cluster, 2) == dict.fromkeys(RATES, "1000")
+        assert restore_throttles(cluster, artifacts).brokers == [2]
+        assert rates(cluster, 2) == {}
+        assert left_behind(artifacts) == []

@@ -26,7 +26,7 @@ SNAPSHOT = snapshot_of(
 
 @pytest.fixture
 def run(tmp_path):
-    run = Run(tmp_path.as_uri())
+    run = Run(Artifacts.at(tmp_path / "a dir with ü and %20").uri)
     run.write_snapshot(SNAPSHOT)
     return run
 

@@ -3,24 +3,55 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
+from kafka_rebalance_airflow.operators.execution import ExecutePlanOperator, RemoveThrottleOperator
 from kafka_rebalance_airflow.operators.plan import ReviewPlanOperator, run_uri
 from kafka_rebalance_airflow.triggers.reassignment import PlanReachedTrigger
+from rebalance_lib.cluster import take_snapshot
 from rebalance_lib.execution import Run
+from rebalance_lib.execution.throttle import LEADER_REPLICAS, RATES, REPLICA_LISTS
 from rebalance_lib.plan import Plan
 from rebalance_lib.report import publish_plan
+from rebalance_lib.topology import TopicPartition
 from tests.topology.test_snapshot import ORDERS
 
 
 def test_a_plan_with_nothing_to_do_needs_no_review(tmp_path):
     publish_plan(Run(tmp_path.as_uri()).artifacts / "plan", Plan.from_assignment({}), ORDERS)
-    review = ReviewPlanOperator(task_id="review_plan", subject="?", run_uri=tmp_path.as_uri())
+    review = ReviewPlanOperator(task_id="review_plan", subject="?", kafka_conn_id="k", run_uri=tmp_path.as_uri())
     with pytest.raises(AirflowSkipException, match="nothing to move"):
         review.execute({})
+
+
+def test_a_plan_that_is_not_the_one_of_the_review_text_is_not_shown(tmp_path):
+    plan = Run(tmp_path.as_uri()).artifacts / "plan"
+    publish_plan(plan, Plan.from_assignment({TopicPartition("orders", 0): [1, 2]}), ORDERS)
+    plan.write_text("plan.json", plan.read_text("plan.json").replace("[1,2]", "[2,1,3]"))
+    review = ReviewPlanOperator(task_id="review_plan", subject="?", kafka_conn_id="k", run_uri=tmp_path.as_uri())
+    with pytest.raises(AirflowFailException, match="the review text is not that of sha256:"):
+        review.execute({})
+
+
+def test_execution_cleared_on_its_own_puts_the_throttle_on_again(tmp_path, monkeypatch, kafka, cluster, topic):
+    monkeypatch.setenv("AIRFLOW_CONN_K", json.dumps({"conn_type": "kafka", "host": kafka.bootstrap_servers}))
+    name = topic("operator-execute", [[1]], size=2_000_000)
+    run, snapshot = Run(tmp_path.as_uri()), take_snapshot(cluster)
+    run.write_snapshot(snapshot)
+    publish_plan(run.artifacts / "plan", Plan.from_assignment({TopicPartition(name, 0): [2]}), snapshot)
+    step = {"kafka_conn_id": "k", "run_uri": run.uri, "approved_digest": run.plan().digest}
+    execute = ExecutePlanOperator(task_id="execute_plan", rate="100000", **step)
+    assert execute.execute({})["submitted"] == 1
+    assert cluster.topic_config(name, REPLICA_LISTS)[LEADER_REPLICAS].value == "0:1"
+    assert cluster.broker_config(2, RATES)[RATES[0]].value == "100000"
+    RemoveThrottleOperator(task_id="remove_throttle", **step).execute({})
+    assert cluster.topic_config(name, REPLICA_LISTS) == {}
+    while cluster.reassignments():
+        time.sleep(0.2)
 
 
 def test_run_ids_that_differ_have_places_that_differ():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -13,7 +14,7 @@ import psutil
 import pytest
 from kafka.errors import KafkaError
 
-from sandbox import Sandbox, SandboxError
+from sandbox import Sandbox, SandboxError, ports
 from sandbox import cluster as sandbox_cluster
 
 
@@ -85,11 +86,10 @@ def test_a_port_taken_between_look_and_bind_is_replaced(monkeypatch):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        free_port = Sandbox._free_port
-        ports = [taken.getsockname()[1]]
-        monkeypatch.setattr(Sandbox, "_free_port", lambda self: ports.pop() if ports else free_port(self))
+        given = [taken.getsockname()[1]]
+        monkeypatch.setattr(sandbox_cluster, "free_port", lambda used: given.pop() if given else ports.free_port(used))
         with Sandbox(brokers=1) as kafka:
-            assert ports == []
+            assert given == []
             assert brokers_alive(kafka) == {1}
 
 
@@ -98,9 +98,9 @@ def test_a_taken_port_is_not_chosen(monkeypatch):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        monkeypatch.setattr(sandbox_cluster, "PORTS", range(port, port + 1))
-        with pytest.raises(SandboxError, match="no free port"):
-            Sandbox()._free_port()
+        monkeypatch.setattr(ports, "PORTS", range(port, port + 1))
+        with pytest.raises(LookupError, match="no free port"):
+            ports.free_port()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -117,6 +117,17 @@ def test_nothing_is_left_when_the_process_that_holds_it_gets(number):
         holder.wait(30)
     wait_until(lambda: not any(child.is_running() for child in children))
     wait_until(lambda: not directory.exists())
+
+
+def test_nothing_is_left_when_it_is_interrupted_while_it_starts(tmp_path):
+    command = [sys.executable, "-m", "sandbox", "run", "--brokers", "1"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment) as holder:
+        wait_until(lambda: kafka_processes(tmp_path))  # formatting its storage
+        holder.send_signal(signal.SIGINT)
+        holder.wait(30)
+    wait_until(lambda: kafka_processes(tmp_path) == [])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_from_the_command_line(tmp_path):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from rebalance_lib.cluster import Cluster
+    from rebalance_lib.execution import PlanStatus, Run, Throttle
 
 
 class PlanOperator(BaseOperator):
@@ -50,8 +51,9 @@ class ArmOperator(PlanOperator):
         self.log.info("armed: remove_throttle and finalize now run whatever happens")
 
 
-class ApplyThrottleOperator(PlanOperator):
-    """Throttle the replication of the plan's moves; what stood before is saved with the run's artifacts first.
+class ThrottledOperator(PlanOperator):
+    """
+    A step on an approved plan whose moves are throttled.
 
     :param rate: bytes per second on each broker that takes part.
     """
@@ -62,20 +64,34 @@ class ApplyThrottleOperator(PlanOperator):
         super().__init__(**kwargs)
         self.rate = rate
 
+    def throttle(self, cluster: Cluster, run: Run, status: PlanStatus) -> Throttle:
+        """Throttle what is left of the plan; what stood before is saved with the run's artifacts first."""
+        from rebalance_lib.execution import apply_throttle
+
+        throttle = apply_throttle(cluster, run.plan(), status, int(self.rate), run.artifacts)
+        self.log.info("throttled to %s bytes/s on brokers %s", self.rate, throttle.brokers)
+        return throttle
+
+
+class ApplyThrottleOperator(ThrottledOperator):
+    """Check that the plan still fits, and throttle its moves."""
+
     def execute(self, context: Context) -> dict[str, Any]:
-        """Check that the plan still fits, then set the throttle."""
-        from rebalance_lib.execution import Run, apply_throttle
+        """Set the throttle."""
+        from rebalance_lib.execution import Run
 
         run = Run(self.run_uri)
         with self.open_cluster() as cluster:
-            status = run.preflight(cluster, self.approved_digest)
-            throttle = apply_throttle(cluster, run.plan(), status, int(self.rate), run.artifacts)
-        self.log.info("throttled to %s bytes/s on brokers %s", self.rate, throttle.brokers)
+            throttle = self.throttle(cluster, run, run.preflight(cluster, self.approved_digest))
         return {"rate": int(self.rate), "brokers": throttle.brokers, "topics": len(throttle.replicas)}
 
 
-class ExecutePlanOperator(PlanOperator):
-    """Hand the controller what is left of the plan."""
+class ExecutePlanOperator(ThrottledOperator):
+    """
+    Hand the controller what is left of the plan.
+
+    The throttle is made sure of first: cleared on its own, this task runs after the clean-up took the throttle off.
+    """
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Check that the plan still fits, then submit it."""
@@ -83,7 +99,9 @@ class ExecutePlanOperator(PlanOperator):
 
         run = Run(self.run_uri)
         with self.open_cluster() as cluster:
-            submitted = asdict(submit(cluster, run.plan(), run.preflight(cluster, self.approved_digest)))
+            status = run.preflight(cluster, self.approved_digest)
+            self.throttle(cluster, run, status)
+            submitted = asdict(submit(cluster, run.plan(), status))
         self.log.info("handed to the controller: %s", submitted)
         return submitted
 
@@ -95,11 +113,13 @@ class RemoveThrottleOperator(PlanOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Restore what was saved; fails, and is retried, while something cannot be reached."""
-        from rebalance_lib.execution import Run, restore_throttles
+        from rebalance_lib.execution import Run, Status, restore_throttles
 
+        run = Run(self.run_uri)
         with self.open_cluster() as cluster:
-            restored = restore_throttles(cluster, Run(self.run_uri).artifacts)
-        context["ti"].xcom_push(key="left", value=restored.left)
+            restored = restore_throttles(cluster, run.artifacts)
+            if moving := run.status(cluster).having(Status.MOVING):
+                self.log.warning("%s partitions are still moving, from now on without a throttle", len(moving))
         if restored.left:
             raise RuntimeError(f"throttles are left on the cluster: {restored.left}")
         self.log.info("put back on topics %s and brokers %s", restored.topics, restored.brokers)
@@ -112,25 +132,20 @@ class FinalizeOperator(PlanOperator):
     Fails if any step of the run failed: a run whose clean-up went well would otherwise end as a success.
 
     :param review_task_id: the task whose answer says who approved the plan.
-    :param throttle_task_id: the task that put the throttles back.
     """
 
     ui_color = "#f6e6e4"
 
-    def __init__(
-        self, *, review_task_id: str = "review_plan", throttle_task_id: str = "remove_throttle", **kwargs: Any
-    ) -> None:
+    def __init__(self, *, review_task_id: str = "review_plan", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.review_task_id = review_task_id
-        self.throttle_task_id = throttle_task_id
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Finish what can be finished, and say how it ended."""
         from rebalance_lib.execution import Run, conclude
 
-        ti = context["ti"]
         failed = self._failed(context)
-        review = ti.xcom_pull(task_ids=self.review_task_id) or {}
+        review = context["ti"].xcom_pull(task_ids=self.review_task_id) or {}
         with self.open_cluster() as cluster:
             outcome = conclude(
                 cluster,
@@ -138,7 +153,6 @@ class FinalizeOperator(PlanOperator):
                 approved_by=str(review.get("responded_by")),
                 approved_at=str(review.get("responded_at")),
                 failed_steps=failed,
-                throttles_left=ti.xcom_pull(task_ids=self.throttle_task_id, key="left") or {},
             )
         self.log.info("%s; report in %s", outcome.verdict, outcome.report)
         if failed:

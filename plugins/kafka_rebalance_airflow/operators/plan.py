@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 
@@ -22,7 +22,7 @@ def default_artifacts_uri() -> str:
     """A directory beside Airflow's own files, for installations of one machine."""
     from airflow.configuration import AIRFLOW_HOME
 
-    return Path(AIRFLOW_HOME, "kafka-rebalance").absolute().as_uri()
+    return f"file://{Path(AIRFLOW_HOME, 'kafka-rebalance').absolute()}"
 
 
 def run_uri(artifacts_uri: str, dag_id: str, run_id: str) -> str:
@@ -51,12 +51,15 @@ class SnapshotTopologyOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Take the snapshot."""
+        from rebalance_lib.artifacts import Artifacts
         from rebalance_lib.cluster import take_snapshot
-        from rebalance_lib.execution import Run
+        from rebalance_lib.execution import Run, restore_left_behind
 
-        with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
-            snapshot = take_snapshot(cluster)
         run = Run(run_uri(self.artifacts_uri or default_artifacts_uri(), context["dag"].dag_id, context["run_id"]))
+        with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
+            for uri, restored in restore_left_behind(cluster, Artifacts(run.uri.rsplit("/", 1)[0])).items():
+                self.log.warning("throttles that %s had left were put back: %s", uri, restored)
+            snapshot = take_snapshot(cluster)
         run.write_snapshot(snapshot)
         found = {
             "run": run.uri,
@@ -73,14 +76,16 @@ class ReviewPlanOperator(ApprovalOperator):
 
     What was approved is the digest of the plan that was shown: later steps refuse any other.
 
+    :param kafka_conn_id: connection to the cluster.
     :param run_uri: the run's artifacts.
     """
 
-    template_fields = (*ApprovalOperator.template_fields, "run_uri")
+    template_fields = (*ApprovalOperator.template_fields, "kafka_conn_id", "run_uri")
     ui_color = "#fdf3d8"
 
-    def __init__(self, *, run_uri: str, **kwargs: Any) -> None:
+    def __init__(self, *, kafka_conn_id: str, run_uri: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.kafka_conn_id = kafka_conn_id
         self.run_uri = run_uri
 
     def execute(self, context: Context) -> Any:
@@ -92,12 +97,16 @@ class ReviewPlanOperator(ApprovalOperator):
         if not len(plan):
             raise AirflowSkipException("the cluster already is as planned: nothing to move, nothing to approve")
         self.body = run.review()
+        if plan.digest not in self.body:
+            raise AirflowFailException(f"the review text is not that of {plan.digest}: clear compute_placement")
         context["ti"].xcom_push(key="digest", value=plan.digest)
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Resume with the answer; on approval, the digest that was shown goes along."""
         answer = super().execute_complete(context, event)
+        if self.APPROVE not in answer["chosen_options"]:
+            self._undo()
         user = answer.get("responded_by_user") or {}
         return {
             "chosen_options": answer["chosen_options"],
@@ -105,3 +114,12 @@ class ReviewPlanOperator(ApprovalOperator):
             "responded_by": user.get("name") or "time-out default",
             "digest": context["ti"].xcom_pull(task_ids=self.task_id, key="digest"),
         }
+
+    def _undo(self) -> None:
+        """Put back what this run set: its review may have been cleared, and rejected, while moves were under way."""
+        from rebalance_lib.execution import Run, left_behind, restore_throttles
+
+        run = Run(self.run_uri)
+        if left_behind(run.artifacts):
+            with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
+                self.log.warning("rejected after it had begun; put back: %s", restore_throttles(cluster, run.artifacts))

@@ -34,12 +34,17 @@ class VerifyPlanSensor(BaseSensorOperator):
 
     def execute(self, context: Context) -> Any:
         """Look once; if the plan is not reached yet, leave the rest to the triggerer."""
-        from kafka_rebalance_airflow.triggers.reassignment import PlanReachedTrigger, check
+        from kafka_rebalance_airflow.triggers.reassignment import ENDED, PlanReachedTrigger, check
+        from rebalance_lib.errors import ClusterError
 
-        event = check(self.kafka_conn_id, self.run_uri)
-        self.log.info(event["text"])
-        if event["status"] != "moving":
-            return self.execute_complete(context, event)
+        try:
+            event = check(self.kafka_conn_id, self.run_uri)
+        except ClusterError as error:
+            self.log.warning("the first check failed, the triggerer goes on: %s", error)
+        else:
+            self.log.info(event["text"])
+            if event["status"] in ENDED:
+                return self.execute_complete(context, event)
         return self.defer(
             trigger=PlanReachedTrigger(
                 kafka_conn_id=self.kafka_conn_id, run_uri=self.run_uri, interval=float(self.interval)
@@ -52,6 +57,10 @@ class VerifyPlanSensor(BaseSensorOperator):
         """End with what the last check found."""
         if event["status"] == "drifted":
             raise AirflowFailException(f"somebody else moved partitions of this plan: {event['drifted']}")
+        if event["status"] == "stopped":
+            raise AirflowFailException(
+                f"nothing is under way any more: {event['text']}. Were the moves cancelled? Clear execute_plan to go on"
+            )
         if event["status"] == "lost":
             raise RuntimeError(f"the cluster could not be looked at: {event['message']}")
         self.log.info("the plan is reached: %s", event["text"])

@@ -10,11 +10,13 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 
+ENDED = ("reached", "drifted")
+STOPPED_CHECKS = 3  # checks in a row with moves left but none under way
 LOST_CHECKS = 20  # checks in a row that may fail: brokers restart, controllers fail over
 
 
 class PlanReachedTrigger(BaseTrigger):
-    """Fire when nothing of the plan is left to do, or when somebody else moved its partitions.
+    """Fire when the plan is reached, when its moves were cancelled, or when somebody else moved its partitions.
 
     :param kafka_conn_id: connection to the cluster.
     :param run_uri: the run's artifacts.
@@ -36,7 +38,7 @@ class PlanReachedTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Check, tell, sleep."""
-        lost = 0
+        lost = stopped = 0
         while True:
             try:
                 progress = await asyncio.to_thread(check, self.kafka_conn_id, self.run_uri)
@@ -51,7 +53,8 @@ class PlanReachedTrigger(BaseTrigger):
                 lost = 0
                 self.log.info(progress["text"])
                 await self._publish(progress)
-                if progress["status"] != "moving":
+                stopped = stopped + 1 if progress["status"] == "stopped" else 0
+                if progress["status"] in ENDED or stopped >= STOPPED_CHECKS:
                     yield TriggerEvent(progress)
                     return
             await asyncio.sleep(self.interval)
@@ -78,14 +81,14 @@ class PlanReachedTrigger(BaseTrigger):
 
 
 def check(kafka_conn_id: str, run_uri: str) -> dict[str, Any]:
-    """One look at the cluster: ``status`` is reached, moving or drifted; ``text`` is for people."""
+    """One look at the cluster: ``status`` is reached, moving, stopped or drifted; ``text`` is for people."""
     from rebalance_lib.execution import Run
 
     with KafkaAdminHook(kafka_conn_id).get_conn() as cluster:
         progress = Run(run_uri).progress(cluster)
-    status = "drifted" if progress.drifted else "reached" if progress.finished else "moving"
+    kinds = {"drifted": progress.drifted, "reached": progress.finished, "stopped": progress.stopped}
     return {
-        "status": status,
+        "status": next((kind for kind, so in kinds.items() if so), "moving"),
         "text": str(progress),
         "done": progress.done,
         "moving": progress.moving,

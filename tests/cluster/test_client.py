@@ -1,0 +1,38 @@
+"""A call did what it says for every item, or raises with the items."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebalance_lib.cluster import Cluster
+from rebalance_lib.errors import ClusterError
+from rebalance_lib.execution.throttle import RATES, REPLICA_LISTS
+from rebalance_lib.topology import TopicPartition
+
+
+def test_refused_partitions_are_named_with_the_reason(cluster, topic):
+    name = topic("client-refused", [[1, 2]])
+    with pytest.raises(ClusterError, match="refused 1 of 1 partitions: client-refused-7: UnknownTopicOrPartition"):
+        cluster.reassign({TopicPartition(name, 7): [1]})
+
+
+def test_unknown_topics_have_no_partitions_and_no_settings(cluster):
+    assert cluster.partitions(["client-nothing"]) == {}
+    with pytest.raises(ClusterError, match="settings of topic client-nothing could not be read"):
+        cluster.topic_config("client-nothing", REPLICA_LISTS)
+
+
+def test_settings_that_a_broker_does_not_take_are_named(cluster):
+    with pytest.raises(ClusterError, match=r"broker 1 did not take .*not-a-number"):
+        cluster.alter_broker_config(1, {RATES[0]: "not-a-number"})
+
+
+def test_no_topics_asked_for_are_no_topics(cluster, topic):
+    name = topic("client-some", [[1, 2]])
+    assert cluster.partitions([]) == {}
+    assert list(cluster.partitions([name])) == [TopicPartition(name, 0)]
+
+
+def test_a_cluster_that_is_not_there_is_one_clear_error():
+    with pytest.raises(ClusterError, match=r"cannot reach a Kafka cluster at 127\.0\.0\.1:1"):
+        Cluster({"bootstrap_servers": "127.0.0.1:1", "bootstrap_timeout_ms": 500})

@@ -1,0 +1,30 @@
+"""Ctrl-C leaves nothing behind, also in the middle of everything starting."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.e2e.processes import processes_below
+from tests.e2e.test_local_airflow import wait_for
+from tests.sandbox.test_sandbox import kafka_processes
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_nothing_is_left_when_the_demo_is_interrupted_while_airflow_starts():
+    before = set((ROOT / ".local").glob("demo-*"))
+    command = [sys.executable, "-u", "-m", "demo", "demo"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as demo:
+        assert demo.stdout is not None
+        assert any("records written" in line for line in demo.stdout)
+        [home] = set((ROOT / ".local").glob("demo-*")) - before
+        assert kafka_processes(home)
+        demo.send_signal(signal.SIGINT)
+        demo.send_signal(signal.SIGINT)
+        assert demo.wait(60) == 130
+    wait_for(lambda: kafka_processes(home) == [])
+    assert not home.exists()
+    assert processes_below(home) == []
