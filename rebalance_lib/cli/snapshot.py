@@ -5,27 +5,35 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.cluster import Cluster, take_snapshot
+from rebalance_lib.cli.options import Connection, cluster_options, command, output_option
+from rebalance_lib.cli.output import Output
+from rebalance_lib.cluster import take_snapshot
 from rebalance_lib.execution import Run
 from rebalance_lib.report import load_table
 
+EXAMPLE = r"""
+kafka-rebalance snapshot --bootstrap-server kafka:9092
+"""
 
-@click.command()
-@click.option("--bootstrap-server", required=True, help="Brokers to connect to: host:port, with commas for more.")
+
+@command("snapshot", example=EXAMPLE)
+@cluster_options
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Keep the snapshot as Parquet below this directory."
 )
-def snapshot(bootstrap_server: str, out: Path | None) -> None:
+@output_option
+def snapshot(*, connection: Connection, output: Output, out: Path | None) -> None:
     """Show what each broker holds: bytes, replicas and leaders.
 
     With --out, brokers.parquet and replicas.parquet go to OUT/snapshot, as the planner reads them.
     """
-    with Cluster({"bootstrap_servers": bootstrap_server.split(",")}) as cluster:
+    with connection.open() as cluster:
         taken = take_snapshot(cluster)
-    Console().print(load_table(taken.load_per_broker().to_pylist(), f"Cluster {taken.cluster_id}"))
+    load = taken.load_per_broker().to_pylist()
+    output.show(load_table(load, f"Cluster {taken.cluster_id}"))
     if out is not None:
         Run(Artifacts.at(out).uri).write_snapshot(taken)
-        click.echo(f"written to {out / 'snapshot'}")
+        output.remark(f"written to {out / 'snapshot'}")
+    output.result({"cluster_id": taken.cluster_id, "taken_at": taken.taken_at, "brokers": load})

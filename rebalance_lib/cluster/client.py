@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import kafka
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import KafkaError, NoError, UnknownTopicOrPartitionError, for_code
+from kafka.errors import KafkaError, NoError, ReplicaNotAvailableError, UnknownTopicOrPartitionError, for_code
 
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.topology import Broker, TopicPartition
@@ -55,6 +55,25 @@ class Reassignment:
         return tuple(broker for broker in self.replicas if broker not in self.removing)
 
 
+class Replica(NamedTuple):
+    """A replica of a partition, named as Kafka prints it: topic, partition and broker."""
+
+    topic: str
+    partition: int
+    broker: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}-{self.broker}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLogDir:
+    """Where a broker keeps a replica, and where it is copying it to; None for neither."""
+
+    current: str | None
+    future: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigValue:
     """A setting as it stands: its value and Kafka's name of the place it comes from."""
@@ -80,7 +99,7 @@ class Cluster:
         options = {"client_id": "kafka-rebalance", "bootstrap_timeout_ms": 10_000, **settings}
         try:
             self._admin = KafkaAdminClient(**options)
-        except KafkaError as error:
+        except (KafkaError, OSError) as error:
             message = f"cannot reach a Kafka cluster at {servers}: {type(error).__name__}: {error}"
             raise ClusterError(message) from error
 
@@ -140,6 +159,53 @@ class Cluster:
         if not found:  # every broker has one: kafka-python drops the error that came instead
             raise ClusterError(f"{what}: is this user allowed to describe the cluster?")
         return found
+
+    def replica_log_dirs(self, brokers: Iterable[int]) -> dict[Replica, ReplicaLogDir]:
+        """The log dir of every replica that these brokers hold in a log dir that works, and of its copy under way."""
+        found: dict[Replica, ReplicaLogDir] = {}
+        for broker in sorted(set(brokers)):
+            for log_dir in self.log_dirs(broker):
+                for topic in log_dir["topics"]:
+                    for part in topic["partitions"]:
+                        replica = Replica(topic["name"], part["partition_index"], broker)
+                        here = "future" if part["is_future_key"] else "current"
+                        found[replica] = replace(
+                            found.get(replica, ReplicaLogDir(None, None)), **{here: log_dir["log_dir"]}
+                        )
+        return found
+
+    def alter_replica_log_dirs(self, targets: Mapping[Replica, str]) -> list[Replica]:
+        """Ask each broker to keep its replica in this log dir; returns the replicas that it does not hold yet.
+
+        A broker that does not hold the replica notes the log dir, and puts the replica there if it comes.
+        """
+        answer: dict[Any, Any] = {}
+        for broker in sorted({replica.broker for replica in targets}):
+            request = {
+                kafka.TopicPartitionReplica(*replica): log_dir
+                for replica, log_dir in targets.items()
+                if replica.broker == broker
+            }
+            what = f"broker {broker} did not take the log dirs of its replicas"
+            answer |= _ask(what, self._admin.alter_replica_log_dirs, request)
+        errors = {replica: answer.get(kafka.TopicPartitionReplica(*replica)) for replica in targets}
+        refused = {
+            replica: "not answered" if error is None else error.__name__
+            for replica, error in errors.items()
+            if error not in (NoError, ReplicaNotAvailableError)
+        }
+        if refused:
+            listed = ", ".join(f"{name} to {targets[name]}: {why}" for name, why in sorted(refused.items())[:10])
+            raise ClusterError(f"Failed to alter dir for {listed}")
+        return sorted(replica for replica, error in errors.items() if error is ReplicaNotAvailableError)
+
+    def create_partitions(
+        self, topic: str, total: int, assignment: Sequence[Sequence[int]], *, validate_only: bool = False
+    ) -> None:
+        """Give a topic more partitions, so that it has ``total``; ``assignment`` has the replicas of the new ones."""
+        wanted = {topic: {"count": total, "assignments": [list(replicas) for replicas in assignment]}}
+        what = f"the controller did not add partitions to {topic}"
+        _ask(what, partial(self._admin.create_partitions, wanted, validate_only=validate_only))
 
     def reassignments(self) -> dict[TopicPartition, Reassignment]:
         """Every reassignment under way, whoever started it."""

@@ -4,9 +4,12 @@ Nothing is remembered between steps but the plan, the saved throttles and the cl
 again at any moment.
 """
 
+from rebalance_lib.execution.cancellation import Cancelled, cancel
 from rebalance_lib.execution.conclusion import Outcome, conclude
 from rebalance_lib.execution.progress import Progress, measure_progress
+from rebalance_lib.execution.reassign import Limits, Prepared, execute, note_way_back, prepare
 from rebalance_lib.execution.run import Run
+from rebalance_lib.execution.state import live_assignment, saved_rollback
 from rebalance_lib.execution.status import PlanStatus, Status, plan_status
 from rebalance_lib.execution.submission import preflight, submit
 from rebalance_lib.execution.throttle import (
@@ -16,21 +19,36 @@ from rebalance_lib.execution.throttle import (
     restore_left_behind,
     restore_throttles,
 )
+from rebalance_lib.execution.verification import Throttles, Verdict, Verification, release_throttles, verify
 
 __all__ = [
+    "Cancelled",
+    "Limits",
     "Outcome",
     "PlanStatus",
+    "Prepared",
     "Progress",
     "Run",
     "Status",
     "Throttle",
+    "Throttles",
+    "Verdict",
+    "Verification",
     "apply_throttle",
+    "cancel",
     "conclude",
+    "execute",
     "left_behind",
+    "live_assignment",
     "measure_progress",
+    "note_way_back",
     "plan_status",
     "preflight",
+    "prepare",
+    "release_throttles",
     "restore_left_behind",
     "restore_throttles",
+    "saved_rollback",
     "submit",
+    "verify",
 ]

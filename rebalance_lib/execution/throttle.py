@@ -11,13 +11,17 @@ left because its machine died is found there, and put right before the next snap
 
 Example: ``foo`` has ``leader.replication.throttled.replicas = 7:1`` from somebody else, and ``foo-0`` moves from [1, 2]
 to [2, 3]. Saved is ``before 7:1, added 0:1 0:2``; set is ``7:1,0:1,0:2``; at the end, ``0:1`` and ``0:2`` leave.
+
+A rate that stands while other reassignments use the broker is theirs, and ends with them: there is no knowing what
+stood before it. Such a rate is saved as shared: at the end ours is deleted, unless somebody has put another in its
+place meanwhile.
 """
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +35,9 @@ LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
+LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 RATES = (LEADER_RATE, FOLLOWER_RATE)
+ALL_RATES = (*RATES, LOG_DIR_RATE)
 REPLICA_LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 ALL_REPLICAS = "*"
 SAVED = "throttles.json"
@@ -73,23 +79,26 @@ def throttle_for(plan: Plan, status: PlanStatus) -> Throttle:
 
 
 def apply_throttle(cluster: Cluster, plan: Plan, status: PlanStatus, rate: int, artifacts: Artifacts) -> Throttle:
-    """Throttle the plan's moves to ``rate`` bytes a second on each broker; can be run again, also with another rate."""
-    if rate <= 0:
-        raise InvalidInputError(f"a throttle of {rate} bytes/s would stop replication: give a rate above 0")
+    """Throttle the plan's moves to ``rate`` bytes a second on each broker; can be run again, also with another rate.
+
+    A dead broker sends nothing, so it needs no rate; that moves go away from it is often why there is a plan.
+    """
+    check_rate(rate)
     throttle = throttle_for(plan, status)
     alive = set(cluster.alive_brokers())
-    if dead := sorted(set(throttle.brokers) - alive):
+    receivers = {int(entry.split(":")[1]) for lists in throttle.replicas.values() for entry in lists[FOLLOWER_REPLICAS]}
+    if dead := sorted(receivers - alive):
         raise ClusterError(f"brokers {dead} take part in the plan but are not alive: start them, or plan again")
+    throttle = Throttle(throttle.replicas, [broker for broker in throttle.brokers if broker in alive])
     saved = _load(artifacts, cluster.cluster_id())
     current = {topic: cluster.topic_config(topic, REPLICA_LISTS) for topic in throttle.replicas}
     for topic, lists in throttle.replicas.items():
         for key, wanted in lists.items():
             value = current[topic].get(key)
             _remember_list(saved, topic, key, value.value if value else None, wanted)
+    shared = {broker for tp in status.foreign for broker in status.reassignments[tp].replicas}
     for broker in throttle.brokers:
-        rates = cluster.broker_config(broker, RATES)
-        own = {key: rates[key].value if key in rates and rates[key].dynamic else None for key in RATES}
-        saved["brokers"].setdefault(str(broker), own)
+        _remember_rates(saved, cluster, broker, RATES, rate, shared=broker in shared)
     artifacts.write_json(SAVED, saved)
     for topic, lists in throttle.replicas.items():
         standing = {key: current[topic][key].value if key in current[topic] else None for key in lists}
@@ -98,6 +107,24 @@ def apply_throttle(cluster: Cluster, plan: Plan, status: PlanStatus, rate: int, 
     for broker in throttle.brokers:
         cluster.alter_broker_config(broker, dict.fromkeys(RATES, str(rate)))
     return throttle
+
+
+def apply_log_dir_throttle(cluster: Cluster, brokers: Iterable[int], rate: int, artifacts: Artifacts) -> None:
+    """Throttle copies between log dirs to ``rate`` bytes a second on each of these brokers; can be run again."""
+    check_rate(rate)
+    moving = sorted(set(brokers))
+    saved = _load(artifacts, cluster.cluster_id())
+    for broker in moving:
+        _remember_rates(saved, cluster, broker, (LOG_DIR_RATE,), rate, shared=False)
+    artifacts.write_json(SAVED, saved)
+    for broker in moving:
+        cluster.alter_broker_config(broker, {LOG_DIR_RATE: str(rate)})
+
+
+def check_rate(rate: int) -> None:
+    """Refuse a rate that would stop replication."""
+    if rate <= 0:
+        raise InvalidInputError(f"a throttle of {rate} bytes/s would stop replication: give a rate above 0")
 
 
 def restore_throttles(cluster: Cluster, artifacts: Artifacts) -> Restored:
@@ -117,12 +144,13 @@ def restore_throttles(cluster: Cluster, artifacts: Artifacts) -> Restored:
             restored.left[f"broker {broker}"] = "not alive; run the restore again when it is back"
             continue
         try:
-            _restore_broker(cluster, broker, saved["brokers"][name])
+            _restore_broker(cluster, broker, saved["brokers"][name], saved.get("shared", {}).get(name, {}))
         except ClusterError as error:
             restored.left[f"broker {broker}"] = str(error)
         else:
             restored.brokers.append(broker)
             del saved["brokers"][name]
+            saved.get("shared", {}).pop(name, None)
             artifacts.write_json(SAVED, saved)
     for topic in list(saved["topics"]):
         try:
@@ -156,6 +184,59 @@ def restore_left_behind(cluster: Cluster, runs: Artifacts) -> dict[str, Restored
     return found
 
 
+def standing_throttles(cluster: Cluster, plan: Plan) -> Throttle:
+    """What throttles this plan now, whoever set it: its entries in the topics' lists, and the brokers with rates.
+
+    Rates count only where the plan can have caused them: those of replication if a list has an entry of the plan, that
+    of log dirs if the plan names some.
+    """
+    numbers: dict[str, set[str]] = defaultdict(set)
+    for topic, partition in plan.as_dict():
+        numbers[topic].add(str(partition))
+    replicas: dict[str, dict[str, list[str]]] = {}
+    for topic in sorted({tp.topic for tp in cluster.partitions(numbers)}):
+        lists = cluster.topic_config(topic, REPLICA_LISTS)
+        own = {
+            key: [item for item in _entries(value.value) if item.split(":")[0] in numbers[topic]]
+            for key, value in lists.items()
+        }
+        if any(own.values()):
+            replicas[topic] = own
+    keys = (*(RATES if replicas else ()), *((LOG_DIR_RATE,) if _names_log_dirs(plan) else ()))
+    alive = sorted(cluster.alive_brokers())
+    return Throttle(replicas, [broker for broker in alive if keys and dynamic_rates(cluster, broker, keys)])
+
+
+def clear_throttles(cluster: Cluster, plan: Plan) -> Restored:
+    """Take off what throttles a plan that another tool started, where nothing is known of what stood before.
+
+    Only the plan's own entries leave the topics' lists; the rates are deleted, as that tool would. Rates go first: if
+    this ends half way, the entries still tell that there is something to clear.
+    """
+    restored = Restored()
+    throttle = standing_throttles(cluster, plan)
+    keys = (*(RATES if throttle.replicas else ()), *((LOG_DIR_RATE,) if _names_log_dirs(plan) else ()))
+    for broker in throttle.brokers:
+        try:
+            _restore_broker(cluster, broker, dict.fromkeys(dynamic_rates(cluster, broker, keys)), {})
+        except ClusterError as error:
+            restored.left[f"broker {broker}"] = str(error)
+        else:
+            restored.brokers.append(broker)
+    for topic, lists in throttle.replicas.items():
+        try:
+            _restore_topic(cluster, topic, {key: {"added": items} for key, items in lists.items()})
+        except ClusterError as error:
+            restored.left[f"topic {topic}"] = str(error)
+        else:
+            restored.topics.append(topic)
+    return restored
+
+
+def _names_log_dirs(plan: Plan) -> bool:
+    return bool(plan.entries["log_dirs"].null_count < len(plan))
+
+
 def _load(artifacts: Artifacts, cluster_id: str) -> dict[str, Any]:
     if not artifacts.exists(SAVED):
         return {"cluster_id": cluster_id, "topics": {}, "brokers": {}}
@@ -172,6 +253,25 @@ def _remember_list(saved: dict[str, Any], topic: str, key: str, standing: str | 
     entry = saved["topics"].setdefault(topic, {}).setdefault(key, {"before": standing, "added": []})
     before = _entries(entry["before"])
     entry["added"] = sorted({*entry["added"], *(item for item in wanted if item not in before)})
+
+
+def _remember_rates(
+    saved: dict[str, Any], cluster: Cluster, broker: int, keys: Sequence[str], rate: int, *, shared: bool
+) -> None:
+    """Note the rates before the run, once; and, where others use the broker, what ours are."""
+    standing = cluster.broker_config(broker, keys)
+    before = saved["brokers"].setdefault(str(broker), {})
+    ours = saved.setdefault("shared", {}).get(str(broker), {})
+    for key in keys:
+        own = standing[key].value if key in standing and standing[key].dynamic else None
+        if key not in before and shared and own is not None:
+            before[key] = None
+            ours[key] = str(rate)
+        before.setdefault(key, own)
+        if key in ours:
+            ours[key] = str(rate)
+    if ours:
+        saved["shared"][str(broker)] = ours
 
 
 def _entries(value: str | None) -> list[str]:
@@ -199,11 +299,16 @@ def _restore_topic(cluster: Cluster, topic: str, lists: Mapping[str, Mapping[str
     _read_back(lambda: {k: v.value for k, v in cluster.topic_config(topic, REPLICA_LISTS).items()}, goal, topic)
 
 
-def _restore_broker(cluster: Cluster, broker: int, rates: Mapping[str, str | None]) -> None:
-    cluster.alter_broker_config(broker, rates)
-    _read_back(
-        lambda: {k: v.value for k, v in cluster.broker_config(broker, RATES).items() if v.dynamic}, rates, broker
-    )
+def _restore_broker(cluster: Cluster, broker: int, rates: Mapping[str, str | None], shared: Mapping[str, str]) -> None:
+    standing = dynamic_rates(cluster, broker, tuple(rates))
+    goal = {key: value for key, value in rates.items() if key not in shared or standing.get(key) == shared[key]}
+    cluster.alter_broker_config(broker, goal)
+    _read_back(lambda: dynamic_rates(cluster, broker, tuple(rates)), goal, broker)
+
+
+def dynamic_rates(cluster: Cluster, broker: int, keys: Sequence[str] = ALL_RATES) -> dict[str, str]:
+    """The rates that are set on this very broker."""
+    return {key: value.value for key, value in cluster.broker_config(broker, keys).items() if value.dynamic}
 
 
 def _read_back(read: Callable[[], Mapping[str, str]], goal: Mapping[str, str | None], where: object) -> None:

@@ -8,6 +8,7 @@ from rebalance_lib.placement.manual import (
     format_replica_assignment,
     parse_replica_assignment,
 )
+from rebalance_lib.placement.proposal import brokers_to_place_on, propose
 from rebalance_lib.placement.replication_factor import change_replication_factor
 from rebalance_lib.placement.striped import assign_replicas, assign_replicas_array
 
@@ -16,9 +17,11 @@ __all__ = [
     "add_partitions",
     "assign_replicas",
     "assign_replicas_array",
+    "brokers_to_place_on",
     "change_replication_factor",
     "check_replica_assignment",
     "format_replica_assignment",
     "parse_replica_assignment",
     "place_replicas",
+    "propose",
 ]

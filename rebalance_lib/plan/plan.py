@@ -29,7 +29,7 @@ from rebalance_lib.plan.faults import ANY_LOG_DIR, first_fault
 from rebalance_lib.topology import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("topic", pa.string(), nullable=False),
@@ -89,6 +89,18 @@ class Plan:
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             message = f"the assignment is not one of brokers to partitions: {error}; give ids as numbers of 32 bits"
             raise PlanFormatError(message) from error
+        return cls(pa.table(columns))
+
+    @classmethod
+    def from_entries(cls, entries: Iterable[PlanEntry]) -> Plan:
+        """A plan from entries in any order, with their log dirs."""
+        listed = list(entries)
+        columns = {
+            "topic": pa.array([entry.topic for entry in listed], pa.string()),
+            "partition": pa.array([entry.partition for entry in listed], pa.int32()),
+            "replicas": pa.array([entry.replicas for entry in listed], pa.list_(pa.int32())),
+            "log_dirs": pa.array([entry.log_dirs for entry in listed], pa.list_(pa.string())),
+        }
         return cls(pa.table(columns))
 
     @cached_property

@@ -9,20 +9,6 @@ from airflow.sdk import BaseHook
 if TYPE_CHECKING:
     from rebalance_lib.cluster import Cluster
 
-# What kafka-python takes, by the names that Kafka's own clients and Airflow's Kafka provider use.
-SETTINGS = {
-    "security.protocol": "security_protocol",
-    "sasl.mechanism": "sasl_mechanism",
-    "sasl.mechanisms": "sasl_mechanism",
-    "sasl.username": "sasl_plain_username",
-    "sasl.password": "sasl_plain_password",
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
-    "request.timeout.ms": "request_timeout_ms",
-}
-
 
 class KafkaAdminHook(BaseHook):
     """Admin access to a Kafka cluster.
@@ -45,6 +31,8 @@ class KafkaAdminHook(BaseHook):
 
     def settings(self) -> dict[str, Any]:
         """What kafka-python's clients take, secrets included: never to be logged or kept."""
+        from rebalance_lib.cluster import client_settings
+
         connection = self.get_connection(self.kafka_conn_id)
         extra = {key: value for key, value in connection.extra_dejson.items() if value not in (None, "")}
         servers = extra.get("bootstrap.servers") or connection.host
@@ -55,7 +43,7 @@ class KafkaAdminHook(BaseHook):
             )
         if connection.port and ":" not in servers:
             servers = f"{servers}:{connection.port}"
-        settings = {name: extra[key] for key, name in SETTINGS.items() if key in extra}
+        settings = client_settings(extra)
         if connection.login:
             settings["sasl_plain_username"] = connection.login
             settings["sasl_plain_password"] = connection.password

@@ -1,0 +1,38 @@
+"""Wait for a plan with a progress bar, on a terminal; elsewhere with a line now and then."""
+
+from __future__ import annotations
+
+import time
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.cluster import Cluster
+from rebalance_lib.execution import Verdict, Verification, measure_progress, saved_rollback, verify
+from rebalance_lib.plan import Plan
+
+LOOK_SECONDS = 1.0
+LINE_SECONDS = 30.0
+
+
+def wait_until_settled(cluster: Cluster, plan: Plan, state: Artifacts) -> Verification:
+    """Look at the plan until nothing of it moves any more; it may be reached then, or wrong."""
+    console = Console(stderr=True)
+    before = saved_rollback(state) or plan
+    told = time.monotonic()
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("comparing the plan with the cluster", total=1.0)
+        while True:
+            verification = verify(cluster, plan, state)
+            if verification.verdict is not Verdict.NOT_FINISHED:
+                return verification
+            progress = measure_progress(cluster, plan, before, verification.status)
+            share = progress.bytes_copied / progress.bytes_to_copy if progress.bytes_to_copy else 0.0
+            bar.update(task, description=str(progress), completed=(progress.done + progress.moving * share) / len(plan))
+            if not console.is_terminal and time.monotonic() - told > LINE_SECONDS:
+                click.echo(str(progress), err=True)
+                told = time.monotonic()
+            time.sleep(LOOK_SECONDS)

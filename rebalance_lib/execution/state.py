@@ -1,0 +1,66 @@
+"""What a plan executed by hand leaves beside its file: the way back, and the throttles that stood before.
+
+The directory is named after the plan's file, ``plan.json.state/``, so that whoever has the one finds the other.
+``rollback.json`` is a plan like any other; ``throttles.json`` is `rebalance_lib.execution.throttle`'s.
+
+A plan may be executed more than once, to change its throttle or after a failure. What was noted the first time is what
+stood before; so of a partition that is on its way or arrived, the first note is kept.
+
+Example: ``foo-0`` goes from [1, 2] to [3, 4]. Executed again half way, the cluster shows [3, 4, 1, 2]; the way back
+stays [1, 2].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.cluster import Cluster, PartitionState, Reassignment, Replica
+from rebalance_lib.execution.log_dirs import ANY_LOG_DIR
+from rebalance_lib.plan import Plan, PlanEntry, format_plan, parse_plan
+from rebalance_lib.topology import TopicPartition
+
+ROLLBACK = "rollback.json"
+
+
+def saved_rollback(state: Artifacts) -> Plan | None:
+    """The way back that was noted when the plan was executed; None if it never was, or by another tool."""
+    return parse_plan(state.read_text(ROLLBACK)) if state.exists(ROLLBACK) else None
+
+
+def save_rollback(state: Artifacts, plan: Plan, before: Plan, under_way: Mapping[TopicPartition, object]) -> Plan:
+    """Note the way back, keeping what was noted of partitions that are on their way or arrived."""
+    noted = saved_rollback(state)
+    targets = plan.as_dict()
+    entries = []
+    for entry in before:
+        tp = entry.topic_partition
+        earlier = noted.partition(tp) if noted is not None else None
+        keep = earlier is not None and (tp in under_way or entry.replicas == targets.get(tp))
+        entries.append(earlier if keep and earlier is not None else entry)
+    way_back = Plan.from_entries(entries)
+    state.write_text(ROLLBACK, format_plan(way_back))
+    return way_back
+
+
+def live_assignment(
+    cluster: Cluster,
+    live: Mapping[TopicPartition, PartitionState],
+    reassignments: Mapping[TopicPartition, Reassignment],
+) -> Plan:
+    """These partitions as they are, with their log dirs; replicas that are only being added do not count."""
+    alive = set(cluster.alive_brokers())
+    held = cluster.replica_log_dirs({broker for state in live.values() for broker in state.replicas} & alive)
+    entries = []
+    for tp, state in sorted(live.items()):
+        replicas = originals(state, reassignments.get(tp))
+        places = [held.get(Replica(tp.topic, tp.partition, broker)) for broker in replicas]
+        log_dirs = tuple(place.current if place and place.current else ANY_LOG_DIR for place in places)
+        entries.append(PlanEntry(tp.topic, tp.partition, replicas, log_dirs))
+    return Plan.from_entries(entries)
+
+
+def originals(state: PartitionState, reassignment: Reassignment | None) -> tuple[int, ...]:
+    """The replicas of a partition without those that are being added."""
+    adding = () if reassignment is None else reassignment.adding
+    return tuple(broker for broker in state.replicas if broker not in adding)

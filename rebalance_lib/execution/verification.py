@@ -1,0 +1,133 @@
+"""Whether a plan is reached, and what to do about its throttles then.
+
+Kafka's tool looks at the replica list only, and ends well whatever it sees. Here a plan is
+
+    reached        every partition has its replicas in order, all in sync, and every replica is in its log dir
+    not finished   something is still moving, or not all replicas are in sync
+    wrong          a partition is elsewhere and nothing moves it to its target, or it is gone
+
+Throttles are taken off when the plan is reached and no reassignment of anybody is under way, for the rates of a
+broker are common to all that move there. If the plan was executed with this tool, what stood before is put back; if
+with another, its entries and rates are removed as that tool would. Of a plan that was executed here without a throttle
+there is nothing to take off, and what stands is somebody else's.
+
+Example: ``foo-0`` is planned for [3, 4] and has [1, 2] with nothing under way: wrong, and the throttles stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.cluster import Cluster
+from rebalance_lib.execution.log_dirs import LogDirMove, LogDirStatus, log_dir_moves
+from rebalance_lib.execution.state import saved_rollback
+from rebalance_lib.execution.status import PlanStatus, Status, plan_status
+from rebalance_lib.execution.throttle import (
+    Restored,
+    clear_throttles,
+    left_behind,
+    restore_throttles,
+    standing_throttles,
+)
+from rebalance_lib.plan import Plan
+from rebalance_lib.topology import TopicPartition
+
+
+class Verdict(StrEnum):
+    """Where a plan stands as a whole."""
+
+    REACHED = "reached"
+    NOT_FINISHED = "not finished"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """A plan compared with the cluster."""
+
+    plan: Plan
+    status: PlanStatus
+    log_dirs: list[LogDirMove]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The plan as a whole; wrong wins, since waiting does not help there."""
+        states = set(self.status.by_partition.values())
+        log_dirs = {move.status for move in self.log_dirs}
+        if states & {Status.PENDING, Status.DRIFTED, Status.MISSING}:
+            return Verdict.WRONG
+        if Status.MOVING in states:
+            return Verdict.NOT_FINISHED
+        if log_dirs & {LogDirStatus.NOT_MOVING, LogDirStatus.ELSEWHERE, LogDirStatus.MISSING}:
+            return Verdict.WRONG
+        return Verdict.NOT_FINISHED if LogDirStatus.MOVING in log_dirs else Verdict.REACHED
+
+    @property
+    def settled(self) -> bool:
+        """Nothing of the plan is left to do; of a deleted topic there is nothing to do either."""
+        waiting = {Status.PENDING, Status.DRIFTED, Status.MOVING}
+        return not waiting & set(self.status.by_partition.values()) and all(
+            move.status in (LogDirStatus.DONE, LogDirStatus.MISSING) for move in self.log_dirs
+        )
+
+    def says(self, tp: TopicPartition) -> str:
+        """One partition in words; Kafka's own where its tool has any."""
+        state, target = self.status.by_partition[tp], _listed(self.plan.as_dict()[tp])
+        live, reassignment = self.status.live.get(tp), self.status.reassignments.get(tp)
+        if live is None:
+            return f"{tp} does not exist."
+        if state is Status.DONE:
+            return f"Reassignment of partition {tp} is completed."
+        if reassignment is not None and state is Status.MOVING:
+            return f"Reassignment of partition {tp} is still in progress."
+        if reassignment is not None:
+            return f"{tp} is being reassigned to {_listed(reassignment.target)} rather than {target}."
+        if state is Status.MOVING:
+            late = sorted(set(live.replicas) - live.in_sync)
+            return f"{tp} has its replicas, but those on brokers {_listed(late)} are not in sync."
+        return (
+            f"There is no active reassignment of partition {tp}, "
+            f"but replica set is {_listed(live.replicas)} rather than {target}."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Throttles:
+    """What became of a plan's throttles: what was taken off, or why they stay."""
+
+    restored: Restored
+    kept: str | None = None
+
+
+def verify(cluster: Cluster, plan: Plan, state: Artifacts) -> Verification:
+    """Compare a plan with the cluster; nothing is changed."""
+    status = plan_status(cluster, plan, saved_rollback(state) or plan)
+    return Verification(plan, status, log_dir_moves(cluster, plan))
+
+
+def release_throttles(cluster: Cluster, plan: Plan, state: Artifacts) -> Throttles:
+    """Take off the throttles of a plan that needs them no more, unless somebody else's moves do.
+
+    What cannot be reached within some seconds is left, and told.
+    """
+    if not _has_throttles(cluster, plan, state):
+        return Throttles(Restored())
+    if others := cluster.reassignments():
+        return Throttles(Restored(), f"{len(others)} reassignments are under way that may need them")
+    restored = restore_throttles(cluster, state) if left_behind(state) else clear_throttles(cluster, plan)
+    return Throttles(restored)
+
+
+def _has_throttles(cluster: Cluster, plan: Plan, state: Artifacts) -> bool:
+    if left_behind(state):
+        return True
+    if saved_rollback(state) is not None:
+        return False
+    standing = standing_throttles(cluster, plan)
+    return bool(standing.replicas or standing.brokers)
+
+
+def _listed(brokers: tuple[int, ...] | list[int]) -> str:
+    return ",".join(map(str, brokers))
