@@ -78,6 +78,17 @@ class Prepared:
         back = set(self.to_cancel)
         return [tp for tp, target in self.plan.as_dict().items() if tp not in back and self._heads_for(tp) != target]
 
+    @property
+    def shared_brokers(self) -> frozenset[int]:
+        """Brokers that take part in reassignments which somebody, or another plan, started: rates there are theirs."""
+        targets = self.plan.as_dict()
+        return frozenset(
+            broker
+            for tp, reassignment in self.reassignments.items()
+            if targets.get(tp) != reassignment.target
+            for broker in reassignment.replicas
+        )
+
     def _heads_for(self, tp: TopicPartition) -> tuple[int, ...]:
         reassignment = self.reassignments.get(tp)
         return self.live[tp].replicas if reassignment is None else reassignment.target
@@ -129,7 +140,7 @@ def execute(
     log_dirs = planned_log_dirs(plan)
     if limits.between_brokers is not None:
         everything, status = _moves(prepared)
-        apply_throttle(cluster, everything, status, limits.between_brokers, state)
+        apply_throttle(cluster, everything, status, limits.between_brokers, state, shared=prepared.shared_brokers)
     if limits.between_log_dirs is not None:
         apply_log_dir_throttle(cluster, {replica.broker for replica in log_dirs}, limits.between_log_dirs, state)
     coming = {
@@ -176,7 +187,7 @@ def _moves(prepared: Prepared) -> tuple[Plan, PlanStatus]:
             live[tp] = PartitionState(reassignment.replicas, frozenset(), None, internal=False)
     under_way = {tp: entry for tp, entry in prepared.reassignments.items() if tp not in submitted | cancelled}
     throttled = {tp: targets[tp] for tp in by_partition} | others
-    status = PlanStatus(by_partition | dict.fromkeys(others, Status.MOVING), live, under_way, frozenset(others))
+    status = PlanStatus(by_partition | dict.fromkeys(others, Status.MOVING), live, under_way)
     return Plan.from_assignment(throttled), status
 
 

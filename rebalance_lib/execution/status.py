@@ -39,15 +39,11 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlanStatus:
-    """The status of every planned partition, and what the cluster said of it.
-
-    ``others`` are partitions of somebody else that a step takes along with the plan's own.
-    """
+    """The status of every planned partition, and what the cluster said of it."""
 
     by_partition: dict[TopicPartition, Status]
     live: dict[TopicPartition, PartitionState]
     reassignments: dict[TopicPartition, Reassignment]
-    others: frozenset[TopicPartition] = frozenset()
 
     def having(self, *statuses: Status) -> list[TopicPartition]:
         """The partitions with one of these statuses, in order."""
@@ -56,9 +52,7 @@ class PlanStatus:
     @property
     def foreign(self) -> list[TopicPartition]:
         """Reassignments under way that are not this plan's."""
-        return sorted(
-            tp for tp in self.reassignments if tp in self.others or self.by_partition.get(tp) is not Status.MOVING
-        )
+        return sorted(tp for tp in self.reassignments if self.by_partition.get(tp) is not Status.MOVING)
 
 
 def plan_status(cluster: Cluster, plan: Plan, before: Plan) -> PlanStatus:

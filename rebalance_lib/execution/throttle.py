@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,10 +78,19 @@ def throttle_for(plan: Plan, status: PlanStatus) -> Throttle:
     return Throttle(dict(replicas), sorted(brokers))
 
 
-def apply_throttle(cluster: Cluster, plan: Plan, status: PlanStatus, rate: int, artifacts: Artifacts) -> Throttle:
+def apply_throttle(
+    cluster: Cluster,
+    plan: Plan,
+    status: PlanStatus,
+    rate: int,
+    artifacts: Artifacts,
+    *,
+    shared: Collection[int] = (),
+) -> Throttle:
     """Throttle the plan's moves to ``rate`` bytes a second on each broker; can be run again, also with another rate.
 
-    A dead broker sends nothing, so it needs no rate; that moves go away from it is often why there is a plan.
+    A dead broker sends nothing, so it needs no rate; that moves go away from it is often why there is a plan. On
+    ``shared`` brokers, rates that stand belong to reassignments of others.
     """
     check_rate(rate)
     throttle = throttle_for(plan, status)
@@ -96,7 +105,6 @@ def apply_throttle(cluster: Cluster, plan: Plan, status: PlanStatus, rate: int, 
         for key, wanted in lists.items():
             value = current[topic].get(key)
             _remember_list(saved, topic, key, value.value if value else None, wanted)
-    shared = {broker for tp in status.foreign for broker in status.reassignments[tp].replicas}
     for broker in throttle.brokers:
         _remember_rates(saved, cluster, broker, RATES, rate, shared=broker in shared)
     artifacts.write_json(SAVED, saved)

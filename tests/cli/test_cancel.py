@@ -1,0 +1,82 @@
+"""cancel: only the plan's partitions, and never into nothing."""
+
+from __future__ import annotations
+
+import time
+
+from click.testing import CliRunner
+
+from rebalance_lib.cli import main
+from rebalance_lib.cluster import Cluster
+from rebalance_lib.topology import TopicPartition
+from tests.kafka_data import write_topic
+
+SLOW = 10_000
+
+
+def test_nothing_under_way_is_said(ours, topic, plan):
+    name = topic("cancel-none", [[1, 2]])
+    answer = ours("cancel", "--reassignment-json-file", plan({name: {0: [3, 4]}}))
+    assert answer.code == 0
+    assert answer.out.splitlines() == [
+        "None of the specified partition reassignments are active.",
+        "None of the specified partition moves are active.",
+    ]
+
+
+def test_only_partitions_of_the_plan_are_cancelled(ours, topic, plan, cluster, look):
+    name = topic("cancel-some", [[1], [3]], size=3_000_000)
+    both = plan({name: {0: [2], 1: [3, 2]}})
+    one = plan({name: {1: [3, 2]}}, "one.json")
+    ours("execute", "--reassignment-json-file", both, "--throttle", SLOW)
+    answer = ours("cancel", "--reassignment-json-file", one, "--output", "json")
+    assert answer.json["cancelled"] == [f"{name}-1"]  # an added replica alone, which Kafka's tool would not cancel
+    assert (answer.code, answer.json["throttles"]["kept"]) == (3, "1 reassignments are under way that may need them")
+    assert list(cluster.reassignments()) == [TopicPartition(name, 0)]
+    kept = ours("cancel", "--reassignment-json-file", both, "--preserve-throttles")
+    assert (kept.code, len(look.throttled(name)[1])) == (0, 3)
+    assert ours("cancel", "--reassignment-json-file", both).code == 0
+    assert look.throttled(name) == ({}, {})
+    look.moved(name, {0: [1], 1: [3]})
+
+
+def test_a_copy_between_log_dirs_is_cancelled(ours, topic, plan, look):
+    name = topic("cancel-log-dir", [[1]], size=3_000_000)
+    held = look.log_dirs(name, (1,))[0, 1]
+    other = look.other_log_dir(held)
+    path = plan({name: {0: {"replicas": [1], "log_dirs": [other]}}})
+    ours("execute", "--reassignment-json-file", path, "--replica-alter-log-dirs-throttle", SLOW)
+    assert ours("verify", "--reassignment-json-file", path).code == 3
+    answer = ours("cancel", "--reassignment-json-file", path, "--output", "json")
+    assert (answer.code, answer.json["log_dirs"]) == (0, [f"{name}-0-1"])
+    assert answer.json["throttles"]["restored"]["brokers"] == [1]
+    assert look.log_dirs(name, (1,)) == {(0, 1): held}
+
+
+def test_with_all_originals_dead_nothing_is_cancelled(new_kafka, plan):
+    kafka = new_kafka(brokers=3, racks=0)
+    admin = kafka.admin()
+    write_topic(admin, kafka.bootstrap_servers, "lost", [[1]], 0)
+    admin.close()
+    tp = TopicPartition("lost", 0)
+    kafka.pause(3)
+    survivor = kafka.nodes[2].address
+    with Cluster({"bootstrap_servers": [survivor]}) as cluster:
+        cluster.reassign({tp: [2, 3]})
+        wait_for(lambda: cluster.partitions(["lost"])[tp].in_sync == {1, 2})
+        kafka.kill(1)
+        wait_for(lambda: cluster.partitions(["lost"])[tp].leader == 2)
+    path = plan({"lost": {0: [2, 3]}})
+    words = ["cancel", "--bootstrap-server", survivor, "--reassignment-json-file", str(path)]
+    answer = CliRunner().invoke(main, words)
+    assert answer.exit_code == 1
+    assert "lost-0 must not be cancelled: of its original replicas [1] none is alive and in sync" in answer.stderr
+    with Cluster({"bootstrap_servers": [survivor]}) as cluster:
+        assert cluster.partitions(["lost"])[tp].leader == 2
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)

@@ -1,0 +1,65 @@
+"""The command as a whole: its help, its exit codes, its settings, and as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from rebalance_lib.cli import main
+from rebalance_lib.cli.options import Connection, PlanFile
+
+
+@pytest.mark.parametrize("name", main.commands)
+def test_every_command_teaches_with_an_example_and_its_exit_codes(name):
+    answer = CliRunner().invoke(main, [name, "--help"])
+    assert answer.exit_code == 0
+    assert f"Example:\n    kafka-rebalance {name}" in answer.output or f"kafka-rebalance {name} --boot" in answer.output
+    assert "4  a replica set is not what the plan says" in answer.output
+    assert "--output [text|json]" in answer.output
+
+
+def test_a_missing_option_is_a_usage_error():
+    answer = CliRunner().invoke(main, ["verify"])
+    assert (answer.exit_code, "Missing option" in answer.stderr) == (2, True)
+
+
+def test_a_cluster_that_is_not_there_is_an_error_for_people_and_programs():
+    answer = CliRunner().invoke(main, ["list", "--bootstrap-server", "127.0.0.1:1", "--output", "json"])
+    assert answer.exit_code == 1
+    assert "cannot reach a Kafka cluster at ['127.0.0.1:1']" in json.loads(answer.stdout)["error"]
+    assert answer.stderr.startswith("kafka-rebalance: cannot reach")
+
+
+def test_a_process_of_its_own_reads_command_config_and_prints_one_object(kafka, tmp_path):
+    config = tmp_path / "client.properties"
+    config.write_text("# as Kafka's tools read it\nsecurity.protocol=PLAINTEXT\nrequest.timeout.ms: 20000\n")
+    words = ["list", "--bootstrap-server", kafka.bootstrap_servers, "--command-config", str(config), "--output", "json"]
+    program = "from rebalance_lib.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, check=False, timeout=60)
+    assert (done.returncode, json.loads(done.stdout), done.stderr) == (0, {"reassignments": []}, b"")
+
+
+def test_secrets_of_command_config_are_not_told(tmp_path):
+    config = tmp_path / "client.properties"
+    config.write_text("security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\nsasl.password=hunter2\n")
+    words = ["list", "--bootstrap-server", "127.0.0.1:1", "--command-config", str(config)]
+    answer = CliRunner().invoke(main, words)
+    assert (answer.exit_code, "sasl.mechanism is GSSAPI" in answer.stderr) == (1, True)
+    assert "hunter2" not in answer.output
+
+
+def test_the_state_of_a_plan_is_beside_it(tmp_path):
+    assert PlanFile(tmp_path / "plan.json").state_path == tmp_path / "plan.json.state"
+    assert "password" not in repr(Connection("kafka:9092", None))
+
+
+def test_snapshot_tells_programs_what_each_broker_holds(ours, topic, tmp_path):
+    topic("main-snapshot", [[1, 2]], size=10_000)
+    answer = ours("snapshot", "--output", "json", "--out", tmp_path)
+    assert [broker["broker"] for broker in answer.json["brokers"]] == [1, 2, 3, 4]
+    assert (tmp_path / "snapshot" / "replicas.parquet").is_file()
+    assert "Cluster" in ours("snapshot").out

@@ -1,0 +1,106 @@
+"""Kafka's client settings, as kafka-python takes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebalance_lib.cluster import client_settings, read_properties
+from rebalance_lib.errors import InvalidInputError
+
+MODULE = "org.apache.kafka.common.security"
+
+
+def test_a_properties_file_is_read_as_java_reads_it():
+    text = (
+        "# a comment\n"
+        "! another\n"
+        "plain=value\n"
+        "  colon : spaced value \n"
+        "blank value\n"
+        "empty=\n"
+        "alone\n"
+        "joined=one,\\\n"
+        "    two\n"
+        "escaped\\ key=tab\\tand \\u00e9 and \\\\\n"
+    )
+    assert read_properties(text) == {
+        "plain": "value",
+        "colon": "spaced value ",
+        "blank": "value",
+        "empty": "",
+        "alone": "",
+        "joined": "one,two",
+        "escaped key": "tab\tand é and \\",
+    }
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "module"),
+    [
+        ("PLAIN", f"{MODULE}.plain.PlainLoginModule"),
+        ("SCRAM-SHA-256", f"{MODULE}.scram.ScramLoginModule"),
+        ("SCRAM-SHA-512", f"{MODULE}.scram.ScramLoginModule"),
+    ],
+)
+def test_sasl_credentials_come_out_of_the_login_module(mechanism, module):
+    text = (
+        f"security.protocol=SASL_SSL\nsasl.mechanism={mechanism}\n"
+        f'sasl.jaas.config={module} required \\\n   username="al\\\\"ice" \\\n   password=\'s3 =;cret\';\n'
+    )
+    assert client_settings(read_properties(text)) == {
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": 'al"ice',
+        "sasl_plain_password": "s3 =;cret",
+    }
+
+
+def test_pem_files_and_librdkafkas_names_are_taken():
+    assert client_settings(
+        {
+            "security.protocol": "ssl",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": "/ca.pem",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": "/client.pem",
+            "ssl.key.password": "x",
+            "ssl.endpoint.identification.algorithm": "",
+            "request.timeout.ms": 5000,
+            "default.api.timeout.ms": "60000",
+        }
+    ) == {
+        "security_protocol": "SSL",
+        "ssl_cafile": "/ca.pem",
+        "ssl_certfile": "/client.pem",
+        "ssl_keyfile": "/client.pem",
+        "ssl_password": "x",
+        "ssl_check_hostname": False,
+        "request_timeout_ms": 5000,
+    }
+    assert client_settings({"ssl.ca.location": "/ca.pem", "sasl.username": "u", "sasl.password": "p"}) == {
+        "ssl_cafile": "/ca.pem",
+        "sasl_plain_username": "u",
+        "sasl_plain_password": "p",
+    }
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"ssl.keystore.location": "/secret.jks"}, "reads PEM files, not JKS; convert the keystore"),
+        ({"ssl.truststore.location": "/a", "ssl.truststore.type": "PKCS12"}, "not PKCS12; convert the truststore"),
+        ({"ssl.keystore.key": "secret"}, "ssl.keystore.key: this client has no such setting"),
+        ({"sasl.login.callback.handler.class": "x"}, "sasl.login.callback.handler.class: this client has no such"),
+        ({"security.protocol": "TLS"}, "security.protocol is TLS; it is one of PLAINTEXT"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism is GSSAPI; this client has PLAIN"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, "sasl.mechanism is OAUTHBEARER"),
+        ({"sasl.jaas.config": "com.sun.Krb5LoginModule required secret=1;"}, "reads PlainLoginModule and Scram"),
+        ({"sasl.jaas.config": 'PlainLoginModule required username="secret";'}, "sasl.jaas.config has no password"),
+        ({"request.timeout.ms": "soon"}, "request.timeout.ms is 'soon', not a whole number"),
+    ],
+)
+def test_what_cannot_be_carried_over_is_refused_without_a_secret(properties, message):
+    with pytest.raises(InvalidInputError) as error:
+        client_settings(properties)
+    assert message in str(error.value)
+    assert "secret" not in str(error.value)
