@@ -53,7 +53,7 @@ class PlanFile:
     @property
     def state(self) -> Artifacts:
         """What is kept there."""
-        return Artifacts(self.state_path.absolute().as_uri())
+        return Artifacts.at(self.state_path)
 
     def read(self) -> Plan:
         """The plan."""

@@ -58,7 +58,8 @@ class Output:
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """A table for people."""
-        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
+        self.say(title)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
         for column in columns:
             table.add_column(column, overflow="fold")
         for row in rows:
