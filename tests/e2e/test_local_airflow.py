@@ -9,7 +9,7 @@ import pytest
 from demo.airflow import USER, LocalAirflow
 from demo.api import FINISHED, AirflowApi
 from rebalance_lib.execution import Run, Status
-from rebalance_lib.execution.throttle import REPLICA_LISTS, SAVED
+from rebalance_lib.execution.throttle import RATES, REPLICA_LISTS, SAVED
 from rebalance_lib.topology import TopicPartition
 from tests.e2e.processes import processes_below
 
@@ -46,19 +46,25 @@ def wait_for(what, seconds=240):
 
 
 def answer(api, conf, option):
-    """Trigger a run, answer its review, wait for its end; returns the run's id, state and artifacts."""
+    """Trigger a run and answer its review; returns the run's id."""
     run_id = api.trigger(conf)
     review = wait_for(lambda: api.pending_review(run_id))
     assert "Exactly this plan is executed" in review["body"]
     time.sleep(5)  # an answer in the moment the task parks can cost it a try
     api.answer_review(run_id, option)
+    return run_id
+
+
+def end(api, run_id):
+    """Wait for the end of a run; returns its state and its artifacts."""
     wait_for(lambda: api.run_state(run_id) in FINISHED)
-    return run_id, api.run_state(run_id), Run(api.xcom(run_id, "snapshot_topology")["run"])
+    return api.run_state(run_id), Run(api.xcom(run_id, "snapshot_topology")["run"])
 
 
 def test_a_rejected_review_ends_the_run_as_skipped_and_leaves_no_throttle(api, cluster, topic):
     name = topic("e2e-rejected", [[1, 2]])
-    run_id, state, run = answer(api, {"topics": [name], "brokers": [3, 4]}, "Reject")
+    run_id = answer(api, {"topics": [name], "brokers": [3, 4]}, "Reject")
+    state, run = end(api, run_id)
     states = api.task_states(run_id)
     assert state == "success"
     assert {task for task, ended in states.items() if ended == "skipped"} == {
@@ -76,8 +82,13 @@ def test_a_rejected_review_ends_the_run_as_skipped_and_leaves_no_throttle(api, c
 
 def test_an_approved_plan_is_reached_while_the_sensor_waits_in_the_triggerer(api, cluster, topic):
     name = topic("e2e-approved", [[1, 2], [2, 1]], size=3_000_000)
-    conf = {"topics": [name], "brokers": [3, 4], "throttle": 500_000, "check_interval": 1}
-    run_id, state, run = answer(api, conf, "Approve")
+    conf = {"topics": [name], "brokers": [3, 4], "throttle": 1000, "check_interval": 1}
+    run_id = answer(api, conf, "Approve")
+    wait_for(lambda: api.xcom(run_id, "verify_plan", "progress"))
+    assert api.task_states(run_id)["verify_plan"] == "deferred"
+    for broker in (1, 2, 3, 4):
+        cluster.alter_broker_config(broker, dict.fromkeys(RATES, "100000000"))
+    state, run = end(api, run_id)
     assert state == "success"
     assert set(api.task_states(run_id).values()) == {"success"}
     assert run.status(cluster).having(Status.DONE) == [TopicPartition(name, 0), TopicPartition(name, 1)]
