@@ -21,6 +21,7 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError, NoError, ReplicaNotAvailableError, UnknownTopicOrPartitionError, for_code
 
+from rebalance_lib.cluster.settings import check_settings
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.topology import Broker, TopicPartition
 
@@ -95,6 +96,7 @@ class Cluster:
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
+        check_settings(settings)
         servers = settings.get("bootstrap_servers")
         options = {"client_id": "kafka-rebalance", "bootstrap_timeout_ms": 10_000, **settings}
         try:

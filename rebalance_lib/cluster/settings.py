@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from rebalance_lib.errors import InvalidInputError
@@ -76,6 +77,22 @@ def client_settings(properties: Mapping[str, Any]) -> dict[str, Any]:
             "and TLS with PEM files; remove it, or connect through another listener"
         )
     return _checked(settings)
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse at once what kafka-python would only show as a cluster that cannot be reached.
+
+    Raises:
+        InvalidInputError: A file of certificates is not there, or SASL has no user or password.
+    """
+    for name in ("ssl_cafile", "ssl_certfile", "ssl_keyfile"):
+        if settings.get(name) and not Path(settings[name]).is_file():
+            raise InvalidInputError(f"{settings[name]}, named in the client settings, is not a file that can be read")
+    sasl = str(settings.get("security_protocol", "")).startswith("SASL")
+    if sasl and settings.get("sasl_mechanism") in MECHANISMS:
+        for name in ("username", "password"):
+            if not settings.get(f"sasl_plain_{name}"):
+                raise InvalidInputError(f"SASL needs a {name}: set sasl.jaas.config, or sasl.{name}")
 
 
 def read_properties(text: str) -> dict[str, str]:

@@ -53,10 +53,11 @@ def test_a_copy_between_log_dirs_is_cancelled(ours, topic, plan, look):
     assert look.log_dirs(name, (1,)) == {(0, 1): held}
 
 
-def test_with_all_originals_dead_nothing_is_cancelled(new_kafka, plan):
+def test_with_all_originals_dead_nothing_is_cancelled_and_the_way_is_forward(new_kafka, plan):
     kafka = new_kafka(brokers=3, racks=0)
     admin = kafka.admin()
     write_topic(admin, kafka.bootstrap_servers, "lost", [[1]], 0)
+    write_topic(admin, kafka.bootstrap_servers, "left", [[1, 2]], 0)
     admin.close()
     tp = TopicPartition("lost", 0)
     kafka.pause(3)
@@ -66,13 +67,21 @@ def test_with_all_originals_dead_nothing_is_cancelled(new_kafka, plan):
         wait_for(lambda: cluster.partitions(["lost"])[tp].in_sync == {1, 2})
         kafka.kill(1)
         wait_for(lambda: cluster.partitions(["lost"])[tp].leader == 2)
-    path = plan({"lost": {0: [2, 3]}})
-    words = ["cancel", "--bootstrap-server", survivor, "--reassignment-json-file", str(path)]
-    answer = CliRunner().invoke(main, words)
-    assert answer.exit_code == 1
-    assert "lost-0 must not be cancelled: of its original replicas [1] none is alive and in sync" in answer.stderr
-    with Cluster({"bootstrap_servers": [survivor]}) as cluster:
-        assert cluster.partitions(["lost"])[tp].leader == 2
+
+    def run(command, path, *options):
+        words = [command, "--bootstrap-server", survivor, "--reassignment-json-file", str(path), *options]
+        return CliRunner().invoke(main, words)
+
+    forward = plan({"lost": {0: [2, 3]}})
+    refused = run("cancel", forward)
+    assert refused.exit_code == 1
+    assert "lost-0 must not be cancelled: of its original replicas [1] none is alive and in sync" in refused.stderr
+    kafka.resume(3)
+    assert run("verify", forward, "--wait").exit_code == 0
+
+    # A dead broker that would send needs no throttle, and does not keep its replicas from moving away.
+    away = plan({"left": {0: [2, 3]}}, "away.json")
+    assert run("execute", away, "--throttle", "1000000", "--wait").exit_code == 0
 
 
 def wait_for(condition):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rebalance_lib.cluster import client_settings, read_properties
+from rebalance_lib.cluster import Cluster, client_settings, read_properties
 from rebalance_lib.errors import InvalidInputError
 
 MODULE = "org.apache.kafka.common.security"
@@ -104,3 +104,15 @@ def test_what_cannot_be_carried_over_is_refused_without_a_secret(properties, mes
         client_settings(properties)
     assert message in str(error.value)
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"security.protocol": "SSL", "ssl.ca.location": "/no/such/ca.pem"}, "/no/such/ca.pem, named in the client"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u"}, "SASL needs a password"),
+    ],
+)
+def test_what_could_never_connect_is_said_at_once(properties, message):
+    with pytest.raises(InvalidInputError, match=message):
+        Cluster({"bootstrap_servers": ["127.0.0.1:1"], **client_settings(properties)})
