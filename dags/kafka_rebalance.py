@@ -2,14 +2,13 @@
 ### Rebalance a Kafka cluster
 
 Trigger it with the form. It takes a snapshot of the cluster, plans the placement on Spark, and asks for your approval:
-the plan waits under **Required Actions**. Nothing on the cluster changes before you approve, and exactly the plan you
-saw is executed.
+the plan waits under **Required Actions**. Nothing moves before you approve, and exactly the plan you saw is executed.
 
 | step | what it does |
 |---|---|
-| `snapshot_topology` | writes down brokers, racks, log dirs, replicas and their sizes |
+| `snapshot_topology` | puts back throttles that a dead run left; writes down brokers, racks, replicas and sizes |
 | `compute_placement` | plans on Spark; the plan, its summary and the review text go to the run's artifacts |
-| `review_plan` | you approve or reject; a rejected run ends as skipped |
+| `review_plan` | you approve or reject; after a rejection all other steps are skipped |
 | `arm` | checks that the plan is the approved one; from here on the last two steps run whatever happens |
 | `apply_throttle` | limits replication traffic; saves what stood there before |
 | `execute_plan` | hands the plan to Kafka's controller |
@@ -56,23 +55,19 @@ with DAG(
             type="string",
             title="Cluster",
             description="The Airflow connection of the Kafka cluster.",
-            section="What",
         ),
         "topics": Param(
             [],
-            type="array",
+            type=["array", "null"],
             items={"type": "string", "pattern": "^[a-zA-Z0-9._-]{1,249}$"},
             title="Topics",
             description="The topics to place, one per line. Empty: all but Kafka's internal ones.",
-            section="What",
         ),
         "brokers": Param(
             [],
-            type="array",
-            items={"type": "integer", "minimum": 0},
+            type=["array", "null"],
             title="Brokers",
-            description="The ids of the brokers to place on. Empty: all that are alive.",
-            section="What",
+            description="The ids of the brokers to place on, one per line. Empty: all that are alive.",
         ),
         "throttle": Param(
             50_000_000,
@@ -115,9 +110,9 @@ with DAG(
             "--run",
             RUN,
             "--topics",
-            "{{ params.topics | join(',') }}",
+            "{{ (params.topics or []) | join(',') }}",
             "--brokers",
-            "{{ params.brokers | join(',') }}",
+            "{{ (params.brokers or []) | join(',') }}",
             "--seed",
             "{{ params.seed }}",
         ],
@@ -127,7 +122,7 @@ with DAG(
     )
     review_plan = ReviewPlanOperator(
         task_id="review_plan",
-        subject="Approve this rebalance of {{ params.kafka_conn_id }}?",
+        subject="Approve this rebalance of {{ params.kafka_conn_id }}, throttled to {{ params.throttle }} bytes/s?",
         kafka_conn_id=KAFKA,
         run_uri=RUN,
         retries=2,  # an answer that comes the moment the task parks can cost a try; it then asks again
@@ -150,7 +145,7 @@ with DAG(
     remove_throttle = RemoveThrottleOperator(
         task_id="remove_throttle", retries=5, retry_exponential_backoff=True, **step
     )
-    finalize = FinalizeOperator(task_id="finalize", retries=2, **step)
+    finalize = FinalizeOperator(task_id="finalize", rate=rate, retries=2, **step)
 
     snapshot_topology >> compute_placement >> review_plan >> arm >> apply_throttle >> execute_plan >> verify_plan
     (

@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
@@ -32,9 +32,10 @@ LOCAL = Path(".local")
 RUNS = LOCAL / "runs"
 UP = LOCAL / "up"
 THROTTLE = 5_000_000  # bytes/s; low, so that there is something to see
+STILL_SECONDS = 15.0
 ANSWER_AFTER = 5.0  # seconds; an answer in the same moment as the task parks can cost it a try
 
-States = dict[str, str | None]  # of each task, as last seen
+States = dict[str, tuple[str, float]]  # of each task as last told, and when
 
 console = Console()
 started = time.monotonic()
@@ -46,7 +47,7 @@ class DemoError(RuntimeError):
 
 def say(text: str) -> None:
     """A line of progress with the seconds since the start."""
-    console.print(f"[dim]{time.monotonic() - started:4.0f} s[/dim]  {text}", highlight=False)
+    console.print(f"[dim]{time.monotonic() - started:4.0f} s[/dim]  {text}", highlight=False, soft_wrap=True)
 
 
 @click.group()
@@ -88,6 +89,7 @@ def up() -> None:
         api = AirflowApi(airflow.url, USER, airflow.password)
         run_id = trigger(api)
         wait_for_review(api, run_id, {})
+        console.print(f"\nKafka    {sandbox.bootstrap_servers}", soft_wrap=True, highlight=False)
         tell_where(airflow, f"/dags/{DAG}/runs/{quote(run_id)}/tasks/review_plan/required_actions")
         stack.pop_all()
 
@@ -124,6 +126,8 @@ def prepare(sandbox: Sandbox, home: Path, stack: ExitStack) -> LocalAirflow:
     admin.close()
     data.write_records(sandbox.bootstrap_servers, say)
     say(f"added empty brokers {sandbox.add_brokers(3)}")
+    while not wait([starting], timeout=STILL_SECONDS).done:
+        say("Airflow is still starting")
     starting.result()
     say(f"Airflow is healthy at {airflow.url}")
     return airflow
@@ -186,18 +190,19 @@ def failure(api: AirflowApi, run_id: str) -> DemoError:
 
 
 def tell_changes(api: AirflowApi, run_id: str, seen: States) -> None:
-    """Say which tasks changed their state since the last look."""
+    """Say which tasks changed their state since the last look, or what goes on if nothing did for a while."""
+    now = time.monotonic()
     for task, state in api.task_states(run_id).items():
-        if state != seen.get(task) and state in (
-            "running",
-            "deferred",
-            "awaiting_input",
-            "success",
-            "failed",
-            "skipped",
-        ):
+        if state not in ("running", "deferred", "awaiting_input", "success", "failed", "skipped"):
+            continue
+        before, since = seen.get(task, (None, now))
+        if state != before:
             say(f"{task}: {state.replace('_', ' ')}")
-        seen[task] = state
+        elif state == "running" and now - since >= STILL_SECONDS:
+            say(f"{task}: still running")
+        else:
+            continue
+        seen[task] = (state, now)
 
 
 def show(api: AirflowApi, run_id: str, sandbox: Sandbox) -> None:
@@ -217,7 +222,7 @@ def show(api: AirflowApi, run_id: str, sandbox: Sandbox) -> None:
 def tell_where(airflow: LocalAirflow, page: str = "") -> None:
     """Print what a person needs to go on in the browser."""
     console.print(
-        f"\nAirflow  {airflow.url}{page}\nuser     {USER}\npassword {airflow.password}\n\n"
+        f"Airflow  {airflow.url}{page}\nuser     {USER}\npassword {airflow.password}\n\n"
         "Open it, read the plan under Required Actions, approve or reject it. `make down` stops everything.",
         soft_wrap=True,
         highlight=False,

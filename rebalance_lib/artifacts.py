@@ -4,6 +4,7 @@ A run is one URI. Below it:
 
     snapshot/   brokers.parquet, replicas.parquet          what the cluster was
     plan/       plan.json, summary.json, review.md         what is to change, published all at once
+    review.json                                            who answered the review, how and when
     throttles.json                                         what stood in the throttle settings before the run
     after/      brokers.parquet, replicas.parquet          what the cluster is at the end
     report.html                                            the story, for people

@@ -118,20 +118,24 @@ def write_properties(node: Node, voters: str, extra: dict[str, str]) -> None:
 
 def format_storage(node: Node, libs: Path, cluster_id: str) -> subprocess.Popen[bytes]:
     """Start formatting the node's log dirs for the cluster, as an operator would before the first start."""
-    return _java(node, libs, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(node.properties))
+    return _run(node, libs, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(node.properties))
 
 
 def launch(node: Node, libs: Path) -> Node:
     """Start the Kafka process."""
-    return replace(node, pid=_java(node, libs, "kafka.Kafka", str(node.properties)).pid)
+    return replace(node, pid=_run(node, libs, "kafka.Kafka", str(node.properties)).pid)
 
 
-def _java(node: Node, libs: Path, main_class: str, *arguments: str) -> subprocess.Popen[bytes]:
+def java(libs: Path, main_class: str, *arguments: str) -> list[str]:
+    """The command that runs a class of Kafka's jars."""
+    return ["java", *JVM_FLAGS, f"-Dlog4j2.configurationFile={LOG4J}", "-cp", f"{libs}/*", main_class, *arguments]
+
+
+def _run(node: Node, libs: Path, main_class: str, *arguments: str) -> subprocess.Popen[bytes]:
     """Run a class of Kafka's jars in a session of its own, so that a Ctrl-C meant for us does not reach it first."""
-    flags = [*JVM_FLAGS, f"-Dlog4j2.configurationFile={LOG4J}", "-cp", f"{libs}/*"]
     with node.log_file.open("ab") as log:
         return subprocess.Popen(
-            ["java", *flags, main_class, *arguments],
+            java(libs, main_class, *arguments),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -34,6 +34,7 @@ def conclude(
     *,
     approved_by: str,
     approved_at: str,
+    rate: int,
     failed_steps: Sequence[str],
 ) -> Outcome:
     """Elect the preferred leaders of what is done, compare, write the report; it can be run again."""
@@ -53,6 +54,7 @@ def conclude(
                 "result": "done" if reached and not failed_steps else "not finished",
                 "approved_by": approved_by,
                 "approved_at": approved_at,
+                "rate": rate,
                 "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
                 "verdict": verdict + (f" Failed steps: {', '.join(failed_steps)}." if failed_steps else ""),
                 "throttles_left": left_behind(run.artifacts),

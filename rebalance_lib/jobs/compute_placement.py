@@ -135,7 +135,10 @@ def _names(text: str) -> list[str]:
 
 
 def _ids(text: str) -> list[int]:
-    return [int(name) for name in _names(text)]
+    try:
+        return [int(name) for name in _names(text)]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"broker ids are numbers, with commas, not {text!r}") from error
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def end(api, run_id):
 
 def test_a_rejected_review_ends_the_run_as_skipped_and_leaves_no_throttle(api, cluster, topic):
     name = topic("e2e-rejected", [[1, 2]])
-    run_id = answer(api, {"topics": [name], "brokers": [3, 4]}, "Reject")
+    run_id = answer(api, {"topics": [name], "brokers": ["3", "4"]}, "Reject")
     state, run = end(api, run_id)
     states = api.task_states(run_id)
     assert state == "success"
@@ -78,6 +78,7 @@ def test_a_rejected_review_ends_the_run_as_skipped_and_leaves_no_throttle(api, c
     assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1, 2)
     assert cluster.topic_config(name, REPLICA_LISTS) == {}
     assert not run.artifacts.exists(SAVED)
+    assert run.artifacts.read_json("review.json")["chosen_options"] == ["Reject"]
 
 
 def test_an_approved_plan_is_reached_while_the_sensor_waits_in_the_triggerer(api, cluster, topic):

@@ -68,8 +68,15 @@ def test_run_ids_that_differ_have_places_that_differ():
             {"bootstrap_servers": ["a:1", "b:2"], "security_protocol": "SSL"},
         ),
         (
-            '{"conn_type": "kafka", "host": "a", "port": 9092, "login": "me", "password": "secret"}',
-            {"bootstrap_servers": ["a:9092"], "sasl_plain_username": "me", "sasl_plain_password": "secret"},
+            """{"conn_type": "kafka", "host": "a,b:1", "port": 9092, "login": "me", "password": "secret",
+                "extra": {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}}""",
+            {
+                "bootstrap_servers": ["a:9092", "b:1"],
+                "security_protocol": "SASL_SSL",
+                "sasl_mechanism": "PLAIN",
+                "sasl_plain_username": "me",
+                "sasl_plain_password": "secret",
+            },
         ),
     ],
 )
@@ -81,6 +88,12 @@ def test_connections_of_both_shapes_are_read(monkeypatch, connection, settings):
 def test_a_connection_without_servers_is_refused(monkeypatch):
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_TEST", '{"conn_type": "kafka"}')
     with pytest.raises(ValueError, match="names no Kafka servers"):
+        KafkaAdminHook("kafka_test").settings()
+
+
+def test_a_login_that_would_not_be_used_is_refused(monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_TEST", '{"conn_type": "kafka", "host": "a", "login": "me"}')
+    with pytest.raises(ValueError, match="only SASL uses"):
         KafkaAdminHook("kafka_test").settings()
 
 

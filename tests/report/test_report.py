@@ -69,6 +69,7 @@ def test_names_from_outside_cannot_put_code_on_the_page():
         "result": "done",
         "approved_by": "<script>alert(1)</script>",
         "approved_at": "",
+        "rate": 1000,
         "finished_at": "",
         "verdict": "",
         "throttles_left": {},

@@ -41,13 +41,19 @@ class KafkaAdminHook(BaseHook):
                 f"connection {self.kafka_conn_id!r} names no Kafka servers: "
                 'set its host, or "bootstrap.servers" in its extra'
             )
-        if connection.port and ":" not in servers:
-            servers = f"{servers}:{connection.port}"
+        names = [server.strip() for server in servers.split(",")]
+        if connection.port:
+            names = [name if ":" in name else f"{name}:{connection.port}" for name in names]
         settings = client_settings(extra)
         if connection.login:
+            if "sasl_mechanism" not in settings:
+                raise ValueError(
+                    f"connection {self.kafka_conn_id!r} has a login, which only SASL uses: "
+                    'set "security.protocol" and "sasl.mechanism" in its extra, or remove the login'
+                )
             settings["sasl_plain_username"] = connection.login
             settings["sasl_plain_password"] = connection.password
-        return {"bootstrap_servers": [server.strip() for server in servers.split(",")], **settings}
+        return {"bootstrap_servers": names, **settings}
 
     def get_conn(self) -> Cluster:
         """Open the cluster; use it as a context manager."""

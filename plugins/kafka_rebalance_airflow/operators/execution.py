@@ -126,7 +126,7 @@ class RemoveThrottleOperator(PlanOperator):
         return {"topics": len(restored.topics), "brokers": restored.brokers}
 
 
-class FinalizeOperator(PlanOperator):
+class FinalizeOperator(ThrottledOperator):
     """Elect the preferred leaders, compare the cluster with the plan, write the report.
 
     Fails if any step of the run failed: a run whose clean-up went well would otherwise end as a success.
@@ -152,6 +152,7 @@ class FinalizeOperator(PlanOperator):
                 Run(self.run_uri),
                 approved_by=str(review.get("responded_by")),
                 approved_at=str(review.get("responded_at")),
+                rate=int(self.rate),
                 failed_steps=failed,
             )
         self.log.info("%s; report in %s", outcome.verdict, outcome.report)

@@ -103,17 +103,21 @@ class ReviewPlanOperator(ApprovalOperator):
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Resume with the answer; on approval, the digest that was shown goes along."""
+        """Resume with the answer, and keep it with the run; the digest that was shown goes along."""
+        from rebalance_lib.execution import Run
+
         answer = super().execute_complete(context, event)
         if self.APPROVE not in answer["chosen_options"]:
             self._undo()
         user = answer.get("responded_by_user") or {}
-        return {
+        given = {
             "chosen_options": answer["chosen_options"],
-            "responded_at": answer["responded_at"].isoformat(),
+            "responded_at": answer["responded_at"].isoformat(timespec="seconds"),
             "responded_by": user.get("name") or "time-out default",
             "digest": context["ti"].xcom_pull(task_ids=self.task_id, key="digest"),
         }
+        Run(self.run_uri).artifacts.write_json("review.json", given)
+        return given
 
     def _undo(self) -> None:
         """Put back what this run set: its review may have been cleared, and rejected, while moves were under way."""
