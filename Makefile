@@ -1,6 +1,6 @@
 # `make` lists what there is. Everything runs from .venv, which `make setup` makes and every other target makes sure of.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up down test lint unit lock clean
+.PHONY: help setup demo up down test lint unit proof lock clean
 
 BIN := .venv/bin
 
@@ -28,6 +28,9 @@ lint: setup  ## ruff and mypy
 
 unit: setup  ## the tests alone; make unit T="tests/plan -k digest" for some of them
 	$(BIN)/pytest $(T)
+
+proof: setup  ## 10,000 random placements against Kafka's own classes; make test runs 1,000
+	REFERENCE_CASES=10000 $(BIN)/pytest tests/placement
 
 lock: setup  ## resolve the dependencies of pyproject.toml anew into requirements.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \

@@ -25,7 +25,7 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.errors import InvalidInputError, RebalanceError
 
 SNAPSHOT, PLAN, AFTER = "snapshot", "plan", "after"
 
@@ -110,10 +110,13 @@ class Artifacts:
     def _write(self, name: str, data: bytes) -> None:
         filesystem, root = self._open()
         target = f"{root}/{name}"
-        filesystem.makedirs(target.rsplit("/", 1)[0], exist_ok=True)
         temporary = f"{target}.{uuid.uuid4().hex[:8]}.tmp"
-        filesystem.pipe_file(temporary, data)
-        filesystem.mv(temporary, target)
+        try:
+            filesystem.makedirs(target.rsplit("/", 1)[0], exist_ok=True)
+            filesystem.pipe_file(temporary, data)
+            filesystem.mv(temporary, target)
+        except OSError as error:
+            raise RebalanceError(f"{self.uri}/{name} cannot be written: {error.strerror or error}") from error
 
     def _open(self) -> tuple[Any, str]:
         try:

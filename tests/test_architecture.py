@@ -15,7 +15,7 @@ ROOMS = {
     "rebalance_lib/reassignment": {"plan", "topology"},
     "rebalance_lib/cluster": {"topology"},
     "rebalance_lib/report": {"artifacts", "plan", "topology"},
-    "rebalance_lib/execution": {"artifacts", "cluster", "plan", "report", "topology"},
+    "rebalance_lib/execution": {"artifacts", "cluster", "plan", "reassignment", "report", "topology"},
     "rebalance_lib/jobs": {"artifacts", "placement", "plan", "report", "topology"},
 }
 OUTSIDE = {

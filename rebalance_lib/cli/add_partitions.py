@@ -44,8 +44,8 @@ def add_partitions(
 ) -> None:
     """Give a topic more partitions; shows where they would go, and adds them with --execute.
 
-    They are placed as Kafka does it: the stripes of the topic go on from partition 0's first replica. Records with a
-    key may go to another partition afterwards, and partitions cannot be taken away again.
+    They are placed as Kafka did it before version 4: the stripes of the topic go on from partition 0's first replica.
+    Records with a key may go to another partition afterwards, and partitions cannot be taken away again.
     """
     by_hand = None if replica_assignment is None else parse_replica_assignment(replica_assignment)
     with connection.open() as cluster:

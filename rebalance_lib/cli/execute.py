@@ -17,7 +17,7 @@ from rebalance_lib.cli.options import (
 from rebalance_lib.cli.output import Exit, Output, brokers_text, plan_document, plan_line
 from rebalance_lib.cli.verify import conclude
 from rebalance_lib.cli.waiting import wait_until_settled
-from rebalance_lib.execution import Limits, Prepared, note_way_back, prepare
+from rebalance_lib.execution import Limits, Prepared, left_behind, prepare
 from rebalance_lib.execution import execute as run
 from rebalance_lib.execution.log_dirs import planned_log_dirs
 
@@ -83,13 +83,12 @@ def execute(
             additional=additional,
             allow_replication_factor_change=not disallow_replication_factor_change,
         )
-        way_back = note_way_back(prepared, plan_file.state)
+        way_back = run(cluster, prepared, plan_file.state, limits, timeout_seconds=timeout / 1000)
         output.say(
             f"Current partition replica assignment\n\n{plan_line(way_back)}\n\n"
             f"Save this to use as the --reassignment-json-file option during rollback; "
             f"it is in {plan_file.state_path / 'rollback.json'}"
         )
-        run(cluster, prepared, plan_file.state, limits, timeout_seconds=timeout / 1000)
         _tell(output, prepared, plan_file, limits)
         result = {
             "status": "started",
@@ -112,11 +111,12 @@ def execute(
 
 
 def _tell(output: Output, prepared: Prepared, plan_file: PlanFile, limits: Limits) -> None:
-    if limits.between_brokers is not None:
+    throttled = left_behind(plan_file.state)
+    if limits.between_brokers is not None and throttled:
         output.say(f"The inter-broker throttle limit was set to {limits.between_brokers} B/s")
     if limits.between_log_dirs is not None:
         output.say(f"The replica-alter-dir throttle limit was set to {limits.between_log_dirs} B/s")
-    if limits != Limits():
+    if limits != Limits() and throttled:
         output.remark(
             "Warning: You must run verify periodically, until the reassignment completes, to ensure the throttle is "
             f"removed. What stood before is kept in {plan_file.state_path / 'throttles.json'}."
@@ -126,7 +126,7 @@ def _tell(output: Output, prepared: Prepared, plan_file: PlanFile, limits: Limit
         plural = "" if len(submitted) == 1 else "s"
         output.say(f"Successfully started partition reassignment{plural} for {','.join(map(str, submitted))}")
     for tp in prepared.to_cancel:
-        output.say(f"{tp} goes back to {brokers_text(prepared.plan.as_dict()[tp])}: its reassignment was cancelled")
+        output.say(f"{tp} goes to {brokers_text(prepared.plan.as_dict()[tp])}: its reassignment was cancelled first")
     for replica, log_dir in moving.items():
         output.say(
             f"Successfully started moving log directory to {log_dir} for replica {replica.topic}-{replica.partition} "

@@ -17,6 +17,7 @@ import click
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from rebalance_lib.plan import Plan, format_plan
 
@@ -56,14 +57,14 @@ class Output:
         """Something to know that is no result."""
         click.echo(text, err=True)
 
-    def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:
         """A table for people."""
         self.say(title)
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
         for column in columns:
             table.add_column(column, overflow="fold")
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
         self.show(table)
 
     def show(self, renderable: Any) -> None:
@@ -98,6 +99,6 @@ def brokers_text(brokers: Iterable[int]) -> str:
 STYLES = {"done": "green", "moving": "yellow", "pending": "red", "drifted": "red", "missing": "red"}
 
 
-def styled(status: str) -> str:
+def styled(status: str) -> Text:
     """A status in the colour that says how it is."""
-    return f"[{STYLES.get(status, 'red')}]{status}[/]"
+    return Text(status, STYLES.get(status, "red"))

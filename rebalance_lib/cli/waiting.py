@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.execution import Verdict, Verification, measure_progress, saved_rollback, verify
+from rebalance_lib.execution import Verdict, Verification, measure_progress, noted_way_back, verify
 from rebalance_lib.plan import Plan
 
 LOOK_SECONDS = 1.0
@@ -20,7 +20,7 @@ LINE_SECONDS = 30.0
 def wait_until_settled(cluster: Cluster, plan: Plan, state: Artifacts) -> Verification:
     """Look at the plan until nothing of it moves any more; it may be reached then, or wrong."""
     console = Console(stderr=True)
-    before = saved_rollback(state) or plan
+    before = noted_way_back(cluster, plan, state) or plan
     told = time.monotonic()
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

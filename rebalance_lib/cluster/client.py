@@ -10,22 +10,30 @@ for a passing reason is made again, a few times, with growing pauses.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, Self, TypeVar
 
 import kafka
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import KafkaError, NoError, ReplicaNotAvailableError, UnknownTopicOrPartitionError, for_code
+from kafka.errors import (
+    KafkaError,
+    NoError,
+    NoReassignmentInProgressError,
+    ReplicaNotAvailableError,
+    UnknownBrokerIdError,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
 
 from rebalance_lib.cluster.settings import check_settings
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.topology import Broker, TopicPartition
 
 ATTEMPTS = 5  # of a request, some 3 seconds in all
+NOT_ANSWERED = "not answered"
 BATCH = 1000  # partitions in one request: small enough for any broker's request limits
 # A setting that every resource of a kind shows: where it is missing, the answer is an error.
 ALWAYS_SET = {ConfigResourceType.BROKER: "node.id", ConfigResourceType.TOPIC: "cleanup.policy"}
@@ -97,13 +105,8 @@ class Cluster:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         check_settings(settings)
-        servers = settings.get("bootstrap_servers")
-        options = {"client_id": "kafka-rebalance", "bootstrap_timeout_ms": 10_000, **settings}
-        try:
-            self._admin = KafkaAdminClient(**options)
-        except (KafkaError, OSError) as error:
-            message = f"cannot reach a Kafka cluster at {servers}: {type(error).__name__}: {error}"
-            raise ClusterError(message) from error
+        self._settings = {"client_id": "kafka-rebalance", "bootstrap_timeout_ms": 10_000, **settings}
+        self._admin = self._connect()
 
     def __enter__(self) -> Self:
         return self
@@ -111,9 +114,34 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         self._admin.close()
 
+    def _connect(self) -> KafkaAdminClient:
+        servers = self._settings.get("bootstrap_servers")
+        try:
+            return KafkaAdminClient(**self._settings)
+        except (KafkaError, OSError) as error:
+            message = f"cannot reach a Kafka cluster at {servers}: {type(error).__name__}: {error}"
+            raise ClusterError(message) from error
+
+    def _ask(self, what: str, request: str, *arguments: Any, **options: Any) -> Any:
+        """Make a request of the admin client, again if it failed for a passing reason; else raise a `ClusterError`.
+
+        A client that took a broker for the controller goes on asking it after it died: a new one asks anew.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return getattr(self._admin, request)(*arguments, **options)
+            except KafkaError as error:
+                passing = error.retriable or isinstance(error, UnknownBrokerIdError)
+                if attempt == ATTEMPTS or not passing:
+                    raise ClusterError(f"{what}: {type(error).__name__}: {error}") from error
+            time.sleep(0.1 * 2**attempt)
+            self._admin.close()
+            self._admin = self._connect()
+        raise AssertionError("unreachable")
+
     def describe(self) -> dict[str, Any]:
         """The cluster's id and all registered brokers, fenced ones marked, as kafka-python gives them."""
-        return dict(_ask("the cluster did not describe itself", self._admin.describe_cluster))
+        return dict(self._ask("the cluster did not describe itself", "describe_cluster"))
 
     def cluster_id(self) -> str:
         """Kafka's id of the cluster."""
@@ -132,7 +160,7 @@ class Cluster:
         names = None if topics is None else sorted(set(topics))
         if names == []:
             return {}
-        described = _ask("the cluster did not describe its topics", self._admin.describe_topics, names)
+        described = self._ask("the cluster did not describe its topics", "describe_topics", names)
         for topic in described:
             if topic["error_code"] not in (NoError.errno, UnknownTopicOrPartitionError.errno):
                 error = for_code(topic["error_code"])
@@ -156,20 +184,27 @@ class Cluster:
             topics: Partitions by topic, where only some are of interest.
         """
         what = f"broker {broker} did not describe its log dirs"
-        answer = _ask(what, self._admin.describe_log_dirs, topics, [broker])
+        answer = self._ask(what, "describe_log_dirs", topics, [broker])
         found = [log_dir for entry in answer for log_dir in entry["log_dirs"]]
         if not found:  # every broker has one: kafka-python drops the error that came instead
             raise ClusterError(f"{what}: is this user allowed to describe the cluster?")
         return found
 
-    def replica_log_dirs(self, brokers: Iterable[int]) -> dict[Replica, ReplicaLogDir]:
-        """The log dir of every replica that these brokers hold in a log dir that works, and of its copy under way."""
+    def replica_log_dirs(
+        self, brokers: Iterable[int], partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[Replica, ReplicaLogDir]:
+        """The log dir of each replica (of these partitions) that these brokers hold, and of its copy under way."""
+        by_topic: dict[str, list[int]] | None = None
+        if partitions is not None:
+            by_topic = {}
+            for topic, partition in partitions:
+                by_topic.setdefault(topic, []).append(partition)
         found: dict[Replica, ReplicaLogDir] = {}
         for broker in sorted(set(brokers)):
-            for log_dir in self.log_dirs(broker):
-                for topic in log_dir["topics"]:
-                    for part in topic["partitions"]:
-                        replica = Replica(topic["name"], part["partition_index"], broker)
+            for log_dir in self.log_dirs(broker, by_topic):
+                for entry in log_dir["topics"]:
+                    for part in entry["partitions"]:
+                        replica = Replica(entry["name"], part["partition_index"], broker)
                         here = "future" if part["is_future_key"] else "current"
                         found[replica] = replace(
                             found.get(replica, ReplicaLogDir(None, None)), **{here: log_dir["log_dir"]}
@@ -189,7 +224,7 @@ class Cluster:
                 if replica.broker == broker
             }
             what = f"broker {broker} did not take the log dirs of its replicas"
-            answer |= _ask(what, self._admin.alter_replica_log_dirs, request)
+            answer |= self._ask(what, "alter_replica_log_dirs", request)
         errors = {replica: answer.get(kafka.TopicPartitionReplica(*replica)) for replica in targets}
         refused = {
             replica: "not answered" if error is None else error.__name__
@@ -207,11 +242,11 @@ class Cluster:
         """Give a topic more partitions, so that it has ``total``; ``assignment`` has the replicas of the new ones."""
         wanted = {topic: {"count": total, "assignments": [list(replicas) for replicas in assignment]}}
         what = f"the controller did not add partitions to {topic}"
-        _ask(what, partial(self._admin.create_partitions, wanted, validate_only=validate_only))
+        self._ask(what, "create_partitions", wanted, validate_only=validate_only)
 
     def reassignments(self) -> dict[TopicPartition, Reassignment]:
         """Every reassignment under way, whoever started it."""
-        listed = _ask("the cluster did not list its reassignments", self._admin.list_partition_reassignments)
+        listed = self._ask("the cluster did not list its reassignments", "list_partition_reassignments")
         return {
             TopicPartition(*partition): Reassignment(
                 replicas=tuple(entry["replicas"]),
@@ -222,22 +257,26 @@ class Cluster:
         }
 
     def reassign(self, targets: Mapping[TopicPartition, Sequence[int] | None]) -> None:
-        """Submit new replica lists; None cancels. Raises with every partition that the controller did not accept."""
+        """Submit new replica lists; None cancels. Raises with every partition that the controller did not accept.
+
+        All are submitted, whatever becomes of some. A cancel of what has just ended is done.
+        """
+        refused: dict[TopicPartition, str] = {}
         for batch in _batches(targets.items()):
             request = {
                 kafka.TopicPartition(*partition): None if replicas is None else list(replicas)
                 for partition, replicas in batch
             }
             what = "the controller did not take the reassignment"
-            answer = _ask(what, self._admin.alter_partition_reassignments, request)
-            refused = {
-                TopicPartition(*partition): answer[partition].__name__ if partition in answer else "not answered"
-                for partition in request
-                if answer.get(partition, True) is not None
-            }
-            if refused:
-                listed = ", ".join(f"{partition}: {reason}" for partition, reason in sorted(refused.items())[:10])
-                raise ClusterError(f"the controller refused {len(refused)} of {len(request)} partitions: {listed}")
+            answer = self._ask(what, "alter_partition_reassignments", request)
+            for partition, replicas in request.items():
+                error = answer.get(partition, NOT_ANSWERED)
+                ended = replicas is None and error is NoReassignmentInProgressError
+                if error is not None and not ended:
+                    refused[TopicPartition(*partition)] = error if isinstance(error, str) else error.__name__
+        if refused:
+            listed = ", ".join(f"{partition}: {reason}" for partition, reason in sorted(refused.items())[:10])
+            raise ClusterError(f"the controller refused {len(refused)} of {len(targets)} partitions: {listed}")
 
     def broker_config(self, broker: int, keys: Sequence[str]) -> dict[str, ConfigValue]:
         """These settings of a broker, where they have a value."""
@@ -262,13 +301,13 @@ class Cluster:
             for topic, partition in batch:
                 by_topic.setdefault(topic, []).append(partition)
             what = "the controller did not elect preferred leaders"
-            _ask(what, partial(self._admin.elect_leaders, 0, by_topic, raise_errors=False))
+            self._ask(what, "elect_leaders", 0, by_topic, raise_errors=False)
 
     def _describe_config(self, kind: ConfigResourceType, name: str, keys: Sequence[str]) -> dict[str, ConfigValue]:
         what = f"the settings of {kind.name.lower()} {name} could not be read"
         always = ALWAYS_SET[kind]
         resource = ConfigResource(kind, name, [*keys, always])
-        answer = _ask(what, partial(self._admin.describe_configs, [resource], config_filter="all"))
+        answer = self._ask(what, "describe_configs", [resource], config_filter="all")
         entries = answer[kind.name.lower()].get(name, {})
         if always not in entries:  # kafka-python drops the error that came instead
             raise ClusterError(f"{what}: is it there, and is this user allowed to describe its settings?")
@@ -285,7 +324,7 @@ class Cluster:
         what = f"the settings of {kind.name.lower()} {name} could not be changed"
         resource = ConfigResource(kind, name, operations)
         # Kafka does not list throttle rates among a broker's known settings until one is set.
-        answer = _ask(what, partial(self._admin.alter_configs, [resource], raise_on_unknown=False))
+        answer = self._ask(what, "alter_configs", [resource], raise_on_unknown=False)
         result = answer[kind.name.lower()].get(name, "not answered")
         if result != "OK":
             raise ClusterError(f"{kind.name.lower()} {name} did not take {dict(changes)}: {result}")
@@ -298,15 +337,3 @@ def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
     iterator = iter(items)
     while batch := list(islice(iterator, BATCH)):
         yield batch
-
-
-def _ask(what: str, request: Callable[..., Any], *arguments: Any) -> Any:
-    """Make a request, again if it failed for a passing reason; what still fails is a `ClusterError`."""
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            return request(*arguments)
-        except KafkaError as error:
-            if attempt == ATTEMPTS or not error.retriable:
-                raise ClusterError(f"{what}: {type(error).__name__}: {error}") from error
-            time.sleep(0.1 * 2**attempt)
-    raise AssertionError("unreachable")

@@ -7,9 +7,9 @@ again at any moment.
 from rebalance_lib.execution.cancellation import Cancelled, cancel
 from rebalance_lib.execution.conclusion import Outcome, conclude
 from rebalance_lib.execution.progress import Progress, measure_progress
-from rebalance_lib.execution.reassign import Limits, Prepared, execute, note_way_back, prepare
+from rebalance_lib.execution.reassign import Limits, Prepared, execute, prepare
 from rebalance_lib.execution.run import Run
-from rebalance_lib.execution.state import live_assignment, saved_rollback
+from rebalance_lib.execution.state import live_assignment
 from rebalance_lib.execution.status import PlanStatus, Status, plan_status
 from rebalance_lib.execution.submission import preflight, submit
 from rebalance_lib.execution.throttle import (
@@ -19,7 +19,14 @@ from rebalance_lib.execution.throttle import (
     restore_left_behind,
     restore_throttles,
 )
-from rebalance_lib.execution.verification import Throttles, Verdict, Verification, release_throttles, verify
+from rebalance_lib.execution.verification import (
+    Throttles,
+    Verdict,
+    Verification,
+    noted_way_back,
+    release_throttles,
+    verify,
+)
 
 __all__ = [
     "Cancelled",
@@ -41,14 +48,13 @@ __all__ = [
     "left_behind",
     "live_assignment",
     "measure_progress",
-    "note_way_back",
+    "noted_way_back",
     "plan_status",
     "preflight",
     "prepare",
     "release_throttles",
     "restore_left_behind",
     "restore_throttles",
-    "saved_rollback",
     "submit",
     "verify",
 ]

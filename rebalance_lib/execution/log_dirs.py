@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rebalance_lib.cluster import Cluster, Replica
-from rebalance_lib.errors import ClusterError
+from rebalance_lib.errors import ClusterError, InvalidInputError
 from rebalance_lib.plan import Plan
+from rebalance_lib.plan.faults import ANY_LOG_DIR
+from rebalance_lib.topology import TopicPartition
 
-ANY_LOG_DIR = "any"
 ASK_AGAIN_SECONDS = 0.1
 
 
@@ -69,12 +70,23 @@ def log_dir_moves(cluster: Cluster, plan: Plan) -> list[LogDirMove]:
     if not targets:
         return []
     alive = set(cluster.alive_brokers())
-    found = cluster.replica_log_dirs({replica.broker for replica in targets} & alive)
+    partitions = {TopicPartition(replica.topic, replica.partition) for replica in targets}
+    found = cluster.replica_log_dirs({replica.broker for replica in targets} & alive, partitions)
     moves = []
     for replica, target in sorted(targets.items()):
         place = found.get(replica)
         moves.append(LogDirMove(replica, target, place.current if place else None, place.future if place else None))
     return moves
+
+
+def check_log_dirs(cluster: Cluster, plan: Plan) -> None:
+    """Refuse a log dir that its broker does not have, before anything is changed."""
+    targets = planned_log_dirs(plan)
+    for broker in sorted({replica.broker for replica in targets}):
+        paths = {entry["log_dir"] for entry in cluster.log_dirs(broker)}
+        for replica, log_dir in sorted(targets.items()):
+            if replica.broker == broker and log_dir not in paths:
+                raise InvalidInputError(f"{replica}: broker {broker} has no log dir {log_dir}; it has {sorted(paths)}")
 
 
 def start_log_dir_moves(cluster: Cluster, targets: Mapping[Replica, str], timeout_seconds: float) -> None:

@@ -7,8 +7,9 @@ half of a plan executed and its throttles set where the controller refuses the o
 With ``additional``, reassignments may be under way. For each partition of the plan:
 
     under way to the same target       it is left alone; only its throttle may change
-    under way, back to its originals   the reassignment is cancelled: as a new target, the controller never ends it
     under way to another target        the new target replaces it; the originals stay the senders
+    ... that the controller never ends the reassignment is cancelled, then the target submitted: a target that drops a
+                                       replica on its way and adds none leaves it both adding and removing for ever
     not under way                      the target is submitted, unless the partition has it already
 
 As in Kafka, a throttle given with ``additional`` holds for every reassignment under way, those of others too.
@@ -26,11 +27,19 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, PartitionState, Reassignment
 from rebalance_lib.errors import ClusterError, InvalidInputError
 from rebalance_lib.execution.cancellation import check_originals
-from rebalance_lib.execution.log_dirs import planned_log_dirs, start_log_dir_moves
-from rebalance_lib.execution.state import live_assignment, originals, save_rollback
+from rebalance_lib.execution.log_dirs import check_log_dirs, planned_log_dirs, start_log_dir_moves
+from rebalance_lib.execution.state import claim, live_assignment, originals, save_rollback
 from rebalance_lib.execution.status import PlanStatus, Status, listing
-from rebalance_lib.execution.throttle import apply_log_dir_throttle, apply_throttle, check_rate
+from rebalance_lib.execution.throttle import (
+    apply_log_dir_throttle,
+    apply_throttle,
+    check_rate,
+    left_behind,
+    throttled_partitions,
+)
 from rebalance_lib.plan import Plan
+from rebalance_lib.reassignment import Assignment
+from rebalance_lib.reassignment.kraft import propose
 from rebalance_lib.topology import TopicPartition
 
 EXISTING = (
@@ -65,11 +74,11 @@ class Prepared:
 
     @property
     def to_cancel(self) -> list[TopicPartition]:
-        """Partitions that the plan sends back to where their reassignment took them from."""
+        """Partitions under way whose new target the controller would never end, as KRaft's rules have it."""
         return [
             tp
             for tp, target in self.plan.as_dict().items()
-            if tp in self.reassignments and set(originals(self.live[tp], self.reassignments[tp])) == set(target)
+            if tp in self.reassignments and self._heads_for(tp) != target and self._never_ends(tp, target)
         ]
 
     @property
@@ -78,16 +87,15 @@ class Prepared:
         back = set(self.to_cancel)
         return [tp for tp, target in self.plan.as_dict().items() if tp not in back and self._heads_for(tp) != target]
 
-    @property
-    def shared_brokers(self) -> frozenset[int]:
-        """Brokers that take part in reassignments which somebody, or another plan, started: rates there are theirs."""
+    def foreign(self, *, again: bool) -> dict[TopicPartition, Reassignment]:
+        """Reassignments that somebody, or another plan, started; this plan's own are only if it is executed again."""
         targets = self.plan.as_dict()
-        return frozenset(
-            broker
-            for tp, reassignment in self.reassignments.items()
-            if targets.get(tp) != reassignment.target
-            for broker in reassignment.replicas
-        )
+        return {tp: entry for tp, entry in self.reassignments.items() if not again or targets.get(tp) != entry.target}
+
+    def _never_ends(self, tp: TopicPartition, target: tuple[int, ...]) -> bool:
+        entry = self.reassignments[tp]
+        proposed = propose(Assignment(entry.replicas, entry.adding, entry.removing), target)
+        return proposed.stuck or proposed.target != target
 
     def _heads_for(self, tp: TopicPartition) -> tuple[int, ...]:
         reassignment = self.reassignments.get(tp)
@@ -123,35 +131,71 @@ def prepare(
     if not allow_replication_factor_change:
         _check_replication_factor(prepared)
     check_originals(prepared.to_cancel, live, reassignments, alive)
+    check_log_dirs(cluster, plan)
     return prepared
-
-
-def note_way_back(prepared: Prepared, state: Artifacts) -> Plan:
-    """Keep the assignment that the plan changes beside it; can be done again, also half way."""
-    return save_rollback(state, prepared.plan, prepared.before, prepared.reassignments)
 
 
 def execute(
     cluster: Cluster, prepared: Prepared, state: Artifacts, limits: Limits, *, timeout_seconds: float = 10.0
-) -> None:
-    """Set the throttles, hand the plan to the controller and start the log dir moves; can be run again."""
+) -> Plan:
+    """Set the throttles, hand the plan to the controller and start the log dir moves; can be run again.
+
+    Returns:
+        The way back, which is kept beside the plan too.
+
+    Raises:
+        ClusterError: Something was not accepted; the message says that throttles may be set, and how to take them off.
+    """
     plan = prepared.plan
-    note_way_back(prepared, state)
-    log_dirs = planned_log_dirs(plan)
+    again = claim(state, plan, cluster.cluster_id())
+    way_back = save_rollback(state, plan, prepared.before, prepared.reassignments, again=again)
+    try:
+        _throttle(cluster, prepared, state, limits, prepared.foreign(again=again))
+        _hand_over(cluster, prepared, timeout_seconds)
+    except ClusterError as error:
+        if left_behind(state):
+            raise ClusterError(
+                f"{error}. Throttles were set: execute the plan again, or cancel it to take them off"
+            ) from error
+        raise
+    return way_back
+
+
+def _throttle(
+    cluster: Cluster,
+    prepared: Prepared,
+    state: Artifacts,
+    limits: Limits,
+    foreign: dict[TopicPartition, Reassignment],
+) -> None:
     if limits.between_brokers is not None:
         everything, status = _moves(prepared)
-        apply_throttle(cluster, everything, status, limits.between_brokers, state, shared=prepared.shared_brokers)
+        throttled = throttled_partitions(cluster, foreign)
+        apply_throttle(
+            cluster,
+            everything,
+            status,
+            limits.between_brokers,
+            state,
+            shared=frozenset(broker for tp in throttled for broker in foreign[tp].replicas),
+            adopted=throttled & set(prepared.plan.as_dict()),
+        )
     if limits.between_log_dirs is not None:
-        apply_log_dir_throttle(cluster, {replica.broker for replica in log_dirs}, limits.between_log_dirs, state)
+        brokers = {replica.broker for replica in planned_log_dirs(prepared.plan)}
+        apply_log_dir_throttle(cluster, brokers, limits.between_log_dirs, state)
+
+
+def _hand_over(cluster: Cluster, prepared: Prepared, timeout_seconds: float) -> None:
+    log_dirs = planned_log_dirs(prepared.plan)
     coming = {
         replica: log_dir
         for replica, log_dir in log_dirs.items()
         if replica.broker not in prepared.live[TopicPartition(replica.topic, replica.partition)].replicas
     }
     cluster.alter_replica_log_dirs(coming)
-    targets = plan.as_dict()
+    targets = prepared.plan.as_dict()
     cluster.reassign({tp: targets[tp] for tp in prepared.to_submit})
-    _take_back(cluster, prepared)
+    _replace(cluster, prepared)
     start_log_dir_moves(cluster, log_dirs, timeout_seconds)
 
 
@@ -191,18 +235,21 @@ def _moves(prepared: Prepared) -> tuple[Plan, PlanStatus]:
     return Plan.from_assignment(throttled), status
 
 
-def _take_back(cluster: Cluster, prepared: Prepared) -> None:
-    back = prepared.to_cancel
+def _replace(cluster: Cluster, prepared: Prepared) -> None:
+    """Cancel, wait until the originals are back, and submit the target from there."""
+    back = {tp: set(originals(prepared.live[tp], prepared.reassignments[tp])) for tp in prepared.to_cancel}
     if not back:
         return
     cluster.reassign(dict.fromkeys(back))
     deadline = time.monotonic() + CANCEL_SECONDS
-    targets = prepared.plan.as_dict()
     while True:
         live = cluster.partitions({tp.topic for tp in back})
-        if all(set(live[tp].replicas) == set(targets[tp]) for tp in back):
+        if all(set(live[tp].replicas) == back[tp] for tp in back if tp in live):
             break
         if time.monotonic() > deadline:
-            raise ClusterError(f"the reassignment of {listing(back)} was cancelled but has not ended: verify again")
+            raise ClusterError(
+                f"the reassignment of {listing(list(back))} was cancelled but has not ended: verify again"
+            )
         time.sleep(0.2)
-    cluster.reassign({tp: targets[tp] for tp in back if live[tp].replicas != targets[tp]})
+    targets = prepared.plan.as_dict()
+    cluster.reassign({tp: targets[tp] for tp in back if tp in live and live[tp].replicas != targets[tp]})

@@ -1,7 +1,8 @@
 """What a plan executed by hand leaves beside its file: the way back, and the throttles that stood before.
 
 The directory is named after the plan's file, ``plan.json.state/``, so that whoever has the one finds the other.
-``rollback.json`` is a plan like any other; ``throttles.json`` is `rebalance_lib.execution.throttle`'s.
+``rollback.json`` is a plan like any other; ``throttles.json`` is `rebalance_lib.execution.throttle`'s; ``owner.json``
+says of which plan, by digest, and of which cluster they are, since a file can be written anew or used twice.
 
 A plan may be executed more than once, to change its throttle or after a failure. What was noted the first time is what
 stood before; so of a partition that is on its way or arrived, the first note is kept.
@@ -16,11 +17,44 @@ from collections.abc import Mapping
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, PartitionState, Reassignment, Replica
-from rebalance_lib.execution.log_dirs import ANY_LOG_DIR
+from rebalance_lib.errors import ClusterError
+from rebalance_lib.execution.throttle import SAVED, left_behind
 from rebalance_lib.plan import Plan, PlanEntry, format_plan, parse_plan
+from rebalance_lib.plan.faults import ANY_LOG_DIR
 from rebalance_lib.topology import TopicPartition
 
 ROLLBACK = "rollback.json"
+OWNER = "owner.json"
+
+
+def owned(state: Artifacts, plan: Plan, cluster_id: str) -> bool:
+    """Whether what is kept there is of this plan on this cluster."""
+    return state.exists(OWNER) and state.read_json(OWNER) == _owner(plan, cluster_id)
+
+
+def claim(state: Artifacts, plan: Plan, cluster_id: str) -> bool:
+    """Make the directory this plan's on this cluster; returns whether it was already.
+
+    Raises:
+        ClusterError: It still holds throttles that another plan or cluster is to get back.
+    """
+    if owned(state, plan, cluster_id):
+        return True
+    if left := left_behind(state):
+        raise ClusterError(
+            f"{state.uri} still keeps what stood before another plan was executed ({', '.join(left)}): "
+            "verify or cancel that plan first, under the name of this file, or give this one another name"
+        )
+    if state.exists(ROLLBACK) and state.exists(OWNER):
+        earlier = str(state.read_json(OWNER)["digest"]).removeprefix("sha256:")[:12]
+        state.write_text(f"rollback-{earlier}.json", state.read_text(ROLLBACK))
+    state.write_json(SAVED, {"cluster_id": cluster_id, "topics": {}, "brokers": {}})
+    state.write_json(OWNER, _owner(plan, cluster_id))
+    return False
+
+
+def _owner(plan: Plan, cluster_id: str) -> dict[str, str]:
+    return {"cluster_id": cluster_id, "digest": plan.digest}
 
 
 def saved_rollback(state: Artifacts) -> Plan | None:
@@ -28,9 +62,11 @@ def saved_rollback(state: Artifacts) -> Plan | None:
     return parse_plan(state.read_text(ROLLBACK)) if state.exists(ROLLBACK) else None
 
 
-def save_rollback(state: Artifacts, plan: Plan, before: Plan, under_way: Mapping[TopicPartition, object]) -> Plan:
-    """Note the way back, keeping what was noted of partitions that are on their way or arrived."""
-    noted = saved_rollback(state)
+def save_rollback(
+    state: Artifacts, plan: Plan, before: Plan, under_way: Mapping[TopicPartition, object], *, again: bool
+) -> Plan:
+    """Note the way back; of a plan executed again, keep what was noted of partitions on their way or arrived."""
+    noted = saved_rollback(state) if again else None
     targets = plan.as_dict()
     entries = []
     for entry in before:
@@ -50,7 +86,7 @@ def live_assignment(
 ) -> Plan:
     """These partitions as they are, with their log dirs; replicas that are only being added do not count."""
     alive = set(cluster.alive_brokers())
-    held = cluster.replica_log_dirs({broker for state in live.values() for broker in state.replicas} & alive)
+    held = cluster.replica_log_dirs({broker for state in live.values() for broker in state.replicas} & alive, live)
     entries = []
     for tp, state in sorted(live.items()):
         replicas = originals(state, reassignments.get(tp))

@@ -15,7 +15,7 @@ adding and 1 removing is moving; [1, 2] is pending; [1, 4] is drifted.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -55,19 +55,28 @@ class PlanStatus:
         return sorted(tp for tp in self.reassignments if self.by_partition.get(tp) is not Status.MOVING)
 
 
-def plan_status(cluster: Cluster, plan: Plan, before: Plan) -> PlanStatus:
-    """Compare the plan with the cluster; ``before`` is the assignment that the plan was made for."""
+def plan_status(
+    cluster: Cluster, plan: Plan, before: Plan, *, doubted: Collection[Status] = (Status.DRIFTED,)
+) -> PlanStatus:
+    """Compare the plan with the cluster.
+
+    Args:
+        cluster: The cluster as it is now.
+        plan: What is to be.
+        before: The assignment that the plan was made for.
+        doubted: What to look at again before it is believed; once a plan was submitted, pending is doubtful too.
+    """
     targets = plan.as_dict()
     origins = before.as_dict()
     status = _look(cluster, targets, origins)
-    suspects = set(status.having(Status.DRIFTED))
+    suspects = set(status.having(*doubted))
     for _ in range(LOOKS - 1):
         if not suspects:
             break
         time.sleep(LOOK_AGAIN_SECONDS)
         status = _look(cluster, targets, origins)
-        suspects &= set(status.having(Status.DRIFTED))
-    settling = set(status.having(Status.DRIFTED)) - suspects
+        suspects &= set(status.having(*doubted))
+    settling = set(status.having(*doubted)) - suspects
     return replace(status, by_partition={**status.by_partition, **dict.fromkeys(sorted(settling), Status.MOVING)})
 
 

@@ -30,6 +30,7 @@ from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import ClusterError, DriftError, InvalidInputError
 from rebalance_lib.execution.status import PlanStatus, Status
 from rebalance_lib.plan import Plan
+from rebalance_lib.topology import TopicPartition
 
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
@@ -86,11 +87,13 @@ def apply_throttle(
     artifacts: Artifacts,
     *,
     shared: Collection[int] = (),
+    adopted: Collection[TopicPartition] = (),
 ) -> Throttle:
     """Throttle the plan's moves to ``rate`` bytes a second on each broker; can be run again, also with another rate.
 
     A dead broker sends nothing, so it needs no rate; that moves go away from it is often why there is a plan. On
-    ``shared`` brokers, rates that stand belong to reassignments of others.
+    ``shared`` brokers, rates that stand belong to reassignments under way that others throttled, and end with them; so
+    do the entries of ``adopted`` partitions of this plan, which another tool began to move and throttled.
     """
     check_rate(rate)
     throttle = throttle_for(plan, status)
@@ -104,7 +107,8 @@ def apply_throttle(
     for topic, lists in throttle.replicas.items():
         for key, wanted in lists.items():
             value = current[topic].get(key)
-            _remember_list(saved, topic, key, value.value if value else None, wanted)
+            numbers = {str(tp.partition) for tp in adopted if tp.topic == topic}
+            _remember_list(saved, topic, key, value.value if value else None, wanted=wanted, adopted=numbers)
     for broker in throttle.brokers:
         _remember_rates(saved, cluster, broker, RATES, rate, shared=broker in shared)
     artifacts.write_json(SAVED, saved)
@@ -192,6 +196,17 @@ def restore_left_behind(cluster: Cluster, runs: Artifacts) -> dict[str, Restored
     return found
 
 
+def throttled_partitions(cluster: Cluster, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
+    """Those of the partitions that a throttle of their topic names."""
+    wanted = set(partitions)
+    lists = {topic: cluster.topic_config(topic, REPLICA_LISTS) for topic in {tp.topic for tp in wanted}}
+    named = {
+        topic: {item.split(":")[0] for value in values.values() for item in _entries(value.value)}
+        for topic, values in lists.items()
+    }
+    return {tp for tp in wanted if named[tp.topic] & {ALL_REPLICAS, str(tp.partition)}}
+
+
 def standing_throttles(cluster: Cluster, plan: Plan) -> Throttle:
     """What throttles this plan now, whoever set it: its entries in the topics' lists, and the brokers with rates.
 
@@ -256,9 +271,18 @@ def _load(artifacts: Artifacts, cluster_id: str) -> dict[str, Any]:
     return saved
 
 
-def _remember_list(saved: dict[str, Any], topic: str, key: str, standing: str | None, wanted: Iterable[str]) -> None:
+def _remember_list(
+    saved: dict[str, Any],
+    topic: str,
+    key: str,
+    standing: str | None,
+    *,
+    wanted: Iterable[str],
+    adopted: Collection[str],
+) -> None:
     """Note the value before the run, and which entries are ours; a second call adds entries, but forgets nothing."""
-    entry = saved["topics"].setdefault(topic, {}).setdefault(key, {"before": standing, "added": []})
+    before = [item for item in _entries(standing) if item.split(":")[0] not in adopted]
+    entry = saved["topics"].setdefault(topic, {}).setdefault(key, {"before": ",".join(before) or None, "added": []})
     before = _entries(entry["before"])
     entry["added"] = sorted({*entry["added"], *(item for item in wanted if item not in before)})
 

@@ -22,7 +22,7 @@ from enum import StrEnum
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.execution.log_dirs import LogDirMove, LogDirStatus, log_dir_moves
-from rebalance_lib.execution.state import saved_rollback
+from rebalance_lib.execution.state import owned, saved_rollback
 from rebalance_lib.execution.status import PlanStatus, Status, plan_status
 from rebalance_lib.execution.throttle import (
     Restored,
@@ -66,11 +66,14 @@ class Verification:
 
     @property
     def settled(self) -> bool:
-        """Nothing of the plan is left to do; of a deleted topic there is nothing to do either."""
-        waiting = {Status.PENDING, Status.DRIFTED, Status.MOVING}
-        return not waiting & set(self.status.by_partition.values()) and all(
-            move.status in (LogDirStatus.DONE, LogDirStatus.MISSING) for move in self.log_dirs
-        )
+        """Nothing of the plan is left to move: replicas may still be out of sync, and of a deleted topic nothing is."""
+        targets = self.plan.as_dict()
+        waiting = [
+            tp
+            for tp in self.status.having(Status.PENDING, Status.DRIFTED, Status.MOVING)
+            if tp in self.status.reassignments or self.status.live[tp].replicas != targets[tp]
+        ]
+        return not waiting and all(move.status in (LogDirStatus.DONE, LogDirStatus.MISSING) for move in self.log_dirs)
 
     def says(self, tp: TopicPartition) -> str:
         """One partition in words; Kafka's own where its tool has any."""
@@ -103,8 +106,14 @@ class Throttles:
 
 def verify(cluster: Cluster, plan: Plan, state: Artifacts) -> Verification:
     """Compare a plan with the cluster; nothing is changed."""
-    status = plan_status(cluster, plan, saved_rollback(state) or plan)
+    before = noted_way_back(cluster, plan, state) or plan
+    status = plan_status(cluster, plan, before, doubted=(Status.DRIFTED, Status.PENDING))
     return Verification(plan, status, log_dir_moves(cluster, plan))
+
+
+def noted_way_back(cluster: Cluster, plan: Plan, state: Artifacts) -> Plan | None:
+    """The assignment before this plan was executed on this cluster with this tool; None if it was not."""
+    return saved_rollback(state) if owned(state, plan, cluster.cluster_id()) else None
 
 
 def release_throttles(cluster: Cluster, plan: Plan, state: Artifacts) -> Throttles:
@@ -112,21 +121,15 @@ def release_throttles(cluster: Cluster, plan: Plan, state: Artifacts) -> Throttl
 
     What cannot be reached within some seconds is left, and told.
     """
-    if not _has_throttles(cluster, plan, state):
+    ours = owned(state, plan, cluster.cluster_id())
+    if ours and not left_behind(state):
+        return Throttles(Restored())
+    standing = standing_throttles(cluster, plan)
+    if not ours and not (standing.replicas or standing.brokers):
         return Throttles(Restored())
     if others := cluster.reassignments():
         return Throttles(Restored(), f"{len(others)} reassignments are under way that may need them")
-    restored = restore_throttles(cluster, state) if left_behind(state) else clear_throttles(cluster, plan)
-    return Throttles(restored)
-
-
-def _has_throttles(cluster: Cluster, plan: Plan, state: Artifacts) -> bool:
-    if left_behind(state):
-        return True
-    if saved_rollback(state) is not None:
-        return False
-    standing = standing_throttles(cluster, plan)
-    return bool(standing.replicas or standing.brokers)
+    return Throttles(restore_throttles(cluster, state) if ours else clear_throttles(cluster, plan))
 
 
 def _listed(brokers: tuple[int, ...] | list[int]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from rebalance_lib.report.units import human_bytes, text_bar
@@ -19,7 +20,7 @@ def load_table(brokers: Sequence[dict[str, Any]], title: str) -> Table:
     table = _table(title)
     columns = [_column([broker[figure] for broker in brokers], _show(figure)) for figure in FIGURES]
     for row, broker in enumerate(brokers):
-        table.add_row(str(broker["broker"]), broker["rack"] or "-", *(column[row] for column in columns))
+        table.add_row(str(broker["broker"]), escape(broker["rack"] or "-"), *(column[row] for column in columns))
     return table
 
 
@@ -33,7 +34,7 @@ def broker_table(brokers: Sequence[dict[str, Any]], title: str) -> Table:
     for row, broker in enumerate(brokers):
         pairs = (columns[figure][2 * row : 2 * row + 2] for figure in FIGURES)
         cells = [f"[dim]{before}[/dim]\n[green]{after}[/green]" for before, after in pairs]
-        table.add_row(str(broker["broker"]), broker["rack"] or "-", "[dim]before[/dim]\nafter", *cells)
+        table.add_row(str(broker["broker"]), escape(broker["rack"] or "-"), "[dim]before[/dim]\nafter", *cells)
     return table
 
 

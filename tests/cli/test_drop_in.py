@@ -116,3 +116,14 @@ def test_log_dirs_go_both_ways(ours, theirs, topic, plan, look):
     look.moved(name, {0: [1, 2]})
     assert ours("verify", "--reassignment-json-file", rollback, "--wait").code == 0
     assert look.log_dirs(name, (1, 2, 3)) == before
+
+
+def test_a_throttle_set_there_and_changed_here_is_gone_in_the_end(ours, theirs, topic, plan, look):
+    name = topic("drop-adopt", [[1]], size=2_000_000)
+    path = plan({name: {0: [2]}})
+    theirs("--execute", "--reassignment-json-file", path, "--throttle", SLOW)
+    faster = ours("execute", "--reassignment-json-file", path, "--additional", "--throttle", 50_000_000)
+    assert faster.code == 0
+    assert look.throttled(name)[1][2] == dict.fromkeys((LEADER_RATE, FOLLOWER_RATE), "50000000")
+    assert ours("verify", "--reassignment-json-file", path, "--wait").code == 0
+    assert look.throttled(name) == ({}, {})

@@ -127,3 +127,37 @@ def test_back_to_the_originals_in_flight_is_a_cancel_and_then_the_order(ours, to
     look.moved(name, {0: [2, 1]})
     assert ours("cancel", "--reassignment-json-file", there).code == 0
     assert look.throttled(name) == ({}, {})
+
+
+def test_a_target_that_the_controller_would_never_end_is_reached(ours, topic, plan, look):
+    name = topic("execute-stuck", [[1, 2]], size=2_000_000)
+    path = plan({name: {0: [3, 4]}})
+    assert ours("execute", "--reassignment-json-file", path, "--throttle", SLOW).code == 0
+    path = plan({name: {0: [1, 3]}}, "other.json")
+    answer = ours("execute", "--reassignment-json-file", path, "--additional")
+    assert answer.code == 0
+    assert "its reassignment was cancelled first" in answer.out
+    ours("cancel", "--reassignment-json-file", plan({name: {0: [3, 4]}}))
+    assert ours("execute", "--reassignment-json-file", path, "--additional").code == 0
+    assert ours("verify", "--reassignment-json-file", path, "--wait").code == 0
+    look.moved(name, {0: [1, 3]})
+
+
+def test_a_file_written_anew_is_another_plan(ours, topic, plan):
+    name = topic("execute-anew", [[1, 2]])
+    path = plan({name: {0: [2, 1]}})
+    assert ours("execute", "--reassignment-json-file", path, "--wait").code == 0
+    path = plan({name: {0: [1, 2]}})
+    again = ours("execute", "--reassignment-json-file", path, "--output", "json")
+    assert again.json["rollback"]["partitions"][0]["replicas"] == [2, 1]
+    assert ours("verify", "--reassignment-json-file", path, "--wait").code == 0
+    assert len(list(path.with_name("plan.json.state").glob("rollback-*.json"))) == 1
+
+
+def test_a_log_dir_that_is_not_there_is_refused_before_anything_is_changed(ours, topic, plan, look):
+    name = topic("execute-no-dir", [[1, 2]])
+    path = plan({name: {0: {"replicas": [1, 3], "log_dirs": ["any", "/no/such/dir"]}}})
+    refused = ours("execute", "--reassignment-json-file", path, "--throttle", 1_000_000)
+    assert refused.code == 1
+    assert f"{name}-0-3: broker 3 has no log dir /no/such/dir" in refused.err
+    assert look.throttled(name) == ({}, {})

@@ -103,20 +103,25 @@ class ReviewPlanOperator(ApprovalOperator):
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Resume with the answer, and keep it with the run; the digest that was shown goes along."""
+        """Resume with the answer: keep it with the run, and pass on the digest that was shown.
+
+        A rejection skips what follows by raising, so that all of this comes before.
+        """
         from rebalance_lib.execution import Run
 
-        answer = super().execute_complete(context, event)
-        if self.APPROVE not in answer["chosen_options"]:
-            self._undo()
-        user = answer.get("responded_by_user") or {}
+        if "error" in event:
+            return super().execute_complete(context, event)
+        user = event.get("responded_by_user") or {}
         given = {
-            "chosen_options": answer["chosen_options"],
-            "responded_at": answer["responded_at"].isoformat(timespec="seconds"),
+            "chosen_options": event["chosen_options"],
+            "responded_at": event["responded_at"].isoformat(timespec="seconds"),
             "responded_by": user.get("name") or "time-out default",
             "digest": context["ti"].xcom_pull(task_ids=self.task_id, key="digest"),
         }
         Run(self.run_uri).artifacts.write_json("review.json", given)
+        if self.APPROVE not in event["chosen_options"]:
+            self._undo()
+        super().execute_complete(context, event)
         return given
 
     def _undo(self) -> None:
