@@ -19,7 +19,8 @@ up: setup  ## the same, left running: approve the plan in the browser
 down:  ## stop what `make up` started
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m demo down; fi
 
-test: setup lint unit  ## everything that must hold: lint, format, types, tests
+test: setup lint  ## everything that must hold: lint, format, types, tests
+	$(BIN)/pytest --numprocesses 2 --dist loadgroup
 
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -45,6 +45,12 @@ os.environ.update(
 Topic = Callable[..., str]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a directory in one process: they share what is costly to make."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
+
+
 @pytest.fixture
 def cluster(kafka: Sandbox) -> Iterator[Cluster]:
     """The shared cluster; the test must leave no reassignment and no throttle rate on it."""
