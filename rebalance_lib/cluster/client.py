@@ -30,7 +30,7 @@ from kafka.errors import (
 
 from rebalance_lib.cluster.settings import check_settings
 from rebalance_lib.errors import ClusterError
-from rebalance_lib.topology import Broker, TopicPartition
+from rebalance_lib.topology import Broker, TopicPartition, by_topic
 
 ATTEMPTS = 5  # of a request, some 3 seconds in all
 NOT_ANSWERED = "not answered"
@@ -194,14 +194,10 @@ class Cluster:
         self, brokers: Iterable[int], partitions: Iterable[TopicPartition] | None = None
     ) -> dict[Replica, ReplicaLogDir]:
         """The log dir of each replica (of these partitions) that these brokers hold, and of its copy under way."""
-        by_topic: dict[str, list[int]] | None = None
-        if partitions is not None:
-            by_topic = {}
-            for topic, partition in partitions:
-                by_topic.setdefault(topic, []).append(partition)
+        wanted = None if partitions is None else by_topic(partitions)
         found: dict[Replica, ReplicaLogDir] = {}
         for broker in sorted(set(brokers)):
-            for log_dir in self.log_dirs(broker, by_topic):
+            for log_dir in self.log_dirs(broker, wanted):
                 for entry in log_dir["topics"]:
                     for part in entry["partitions"]:
                         replica = Replica(entry["name"], part["partition_index"], broker)
@@ -297,11 +293,8 @@ class Cluster:
     def elect_preferred_leaders(self, partitions: Iterable[TopicPartition]) -> None:
         """Make the first replica of each partition its leader, where it is in sync and not the leader already."""
         for batch in _batches(sorted(partitions)):
-            by_topic: dict[str, list[int]] = {}
-            for topic, partition in batch:
-                by_topic.setdefault(topic, []).append(partition)
             what = "the controller did not elect preferred leaders"
-            self._ask(what, "elect_leaders", 0, by_topic, raise_errors=False)
+            self._ask(what, "elect_leaders", 0, by_topic(batch), raise_errors=False)
 
     def _describe_config(self, kind: ConfigResourceType, name: str, keys: Sequence[str]) -> dict[str, ConfigValue]:
         what = f"the settings of {kind.name.lower()} {name} could not be read"

@@ -6,14 +6,13 @@ own lag figure stays 0 for a replica that is being added.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.execution.status import PlanStatus, Status
 from rebalance_lib.plan import Plan
-from rebalance_lib.topology import TopicPartition
+from rebalance_lib.topology import TopicPartition, by_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +75,11 @@ def measure_progress(cluster: Cluster, plan: Plan, before: Plan, status: PlanSta
 def _sizes(
     cluster: Cluster, partitions: list[TopicPartition], brokers: set[int]
 ) -> dict[tuple[TopicPartition, int], int]:
-    by_topic: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in partitions:
-        by_topic[topic].append(partition)
+    wanted = by_topic(partitions)
     sizes = {}
     for broker in sorted(brokers & set(cluster.alive_brokers())) if brokers else ():
         try:
-            log_dirs = cluster.log_dirs(broker, by_topic)
+            log_dirs = cluster.log_dirs(broker, wanted)
         except ClusterError:
             continue
         for log_dir in log_dirs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,3 +23,11 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Partition numbers by topic, in the order given: the shape that Kafka's requests take."""
+    numbers: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        numbers.setdefault(topic, []).append(partition)
+    return numbers
