@@ -64,3 +64,27 @@ def test_one_clear_line_says_what_to_install(machine, programs, message):
     said = [line for line in answer.stderr.splitlines() if not line.startswith("make")]
     assert len(said) == 1
     assert said[0].startswith(f"kafka-rebalance: {message}")
+
+
+def test_without_prometheus_and_without_apt_the_tests_say_what_to_install(machine, tmp_path):
+    project = tmp_path / "project"
+    shutil.copy(ROOT / "tools" / "prometheus.sh", project / "tools")
+    environment = {"PATH": str(tmp_path / "bin"), "HOME": os.environ["HOME"]}
+
+    def ask() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [project / "tools" / "prometheus.sh"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
+        )
+
+    answer = ask()
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr.startswith("kafka-rebalance: the tests need Prometheus; install it")
+    assert answer.stderr.count("\n") == 1
+    add, _ = machine
+    add("prometheus", "exit 0")
+    assert ask().stdout == f"{tmp_path / 'bin' / 'prometheus'}\n"

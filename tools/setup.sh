@@ -1,5 +1,6 @@
 #!/bin/sh
-# Make .venv with the locked dependencies and this project, and fetch Kafka's jars. Does only what is not done yet.
+# Make .venv with the locked dependencies and this project, and fetch Kafka's jars and a Prometheus. Does only what is
+# not done yet.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -46,9 +47,13 @@ version=$(sed -n 's/^uv==\([^ ]*\).*/\1/p' requirements.lock)
 .venv/bin/python -m pip install -q --disable-pip-version-check "uv==$version"
 .venv/bin/uv pip sync -q --python .venv/bin/python --require-hashes requirements.lock
 .venv/bin/uv pip install -q --python .venv/bin/python --no-deps --no-build-isolation -e .
+echo "setup: compiling the loops of planner and assignors"
+.venv/bin/python -m rebalance_lib.planner.warm_up
+.venv/bin/python -m rebalance_lib.assignors.warm_up
 
 wait $maven || fail "Maven could not resolve Kafka's jars: $(tail -n 3 .maven.log)"
 rm -f .maven.log
 mv sandbox/libs.new sandbox/libs
+tools/prometheus.sh >/dev/null || :  # only tests need it: they ask again, and fail if it is not there
 stamp >.venv/.ready
 echo "setup: done"
