@@ -24,8 +24,10 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from sandbox import node as nodes
+from sandbox.certificates import make_certificates
 from sandbox.node import Node, Role
 from sandbox.ports import free_port
+from sandbox.security import SECURE, add_scram_users, security_config
 from sandbox.watchdog import Watchdog
 
 LIBS = Path(__file__).with_name("libs")
@@ -43,6 +45,13 @@ class PortTakenError(SandboxError):
     """Another program took the port between our look and Kafka's bind."""
 
 
+def random_cluster_id() -> str:
+    """A new id as Kafka makes them: never one that begins with a dash, which its own tools would read as an option."""
+    while (cluster_id := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return cluster_id
+
+
 class Sandbox:
     """A Kafka cluster in KRaft mode on loopback, with any number of brokers, each with a rack and two log dirs.
 
@@ -53,6 +62,8 @@ class Sandbox:
         racks: Over how many racks (``rack-1``, ``rack-2``, ...) the brokers are spread in turn; 0 for no racks.
         controllers: How many controllers; three survive the loss of one.
         config: Broker settings beside the sandbox's own, in Kafka's names.
+        users: Who may sign in, with their passwords: brokers then also listen with SASL_PLAINTEXT, SASL_SSL and SSL.
+        heap: Memory of each node's heap, as in ``2g``; by default little, which is enough for some thousand partitions.
         libs: Kafka's jars, as ``make setup`` leaves them.
     """
 
@@ -64,6 +75,8 @@ class Sandbox:
         racks: int = 3,
         controllers: int = 1,
         config: Mapping[str, str] | None = None,
+        users: Mapping[str, str] | None = None,
+        heap: str | None = None,
         libs: Path = LIBS,
         progress: Progress = lambda _: None,
     ) -> None:
@@ -72,10 +85,12 @@ class Sandbox:
         self._racks = racks
         self._controller_count = controllers
         self._config = dict(config or {})
+        self._users = dict(users or {})
+        self._heap = heap
         self._libs = libs
         self._progress = progress
         self._nodes: dict[int, Node] = {}
-        self._cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self._cluster_id = random_cluster_id()
         self._watchdog: Watchdog | None = None
 
     @classmethod
@@ -86,7 +101,8 @@ class Sandbox:
         if not state_file.is_file():
             raise SandboxError(f"no sandbox runs in {root}: start one with `python -m sandbox up --dir {directory}`")
         state = json.loads(state_file.read_text(encoding="utf-8"))
-        sandbox = cls(root, racks=state["racks"], config=state["config"], libs=Path(state["libs"]))
+        kept = {name: state[name] for name in ("racks", "config", "users", "heap")}
+        sandbox = cls(root, **kept, libs=Path(state["libs"]))
         sandbox._cluster_id = state["cluster_id"]
         sandbox._nodes = {entry["id"]: Node(**entry) for entry in state["nodes"]}
         return sandbox
@@ -118,6 +134,16 @@ class Sandbox:
         """The addresses of the brokers that run now, as clients take them."""
         return ",".join(self._nodes[i].address for i in self.broker_ids if self._nodes[i].state() == "running")
 
+    @property
+    def certificates(self) -> Path:
+        """Where ``ca.pem`` is, and ``<user>.pem`` with ``<user>.key`` for each user."""
+        return self.directory / "certificates"
+
+    def secure_servers(self, protocol: str) -> str:
+        """The addresses of the running brokers' listeners with this security protocol."""
+        running = [self._nodes[i] for i in self.broker_ids if self._nodes[i].state() == "running"]
+        return ",".join(f"127.0.0.1:{node.secure_ports[protocol]}" for node in running)
+
     def log(self, node_id: int) -> str:
         """What this node printed."""
         return self._node(node_id).log_file.read_text(encoding="utf-8", errors="replace")
@@ -146,7 +172,12 @@ class Sandbox:
         if not detached:
             self._watchdog = Watchdog(self._directory)
         try:
+            if self._users:
+                make_certificates(self.certificates, self._users)
             self._start_nodes()
+            if self._users:
+                with self.admin() as admin:
+                    add_scram_users(admin, self._users)
         except BaseException:
             self.stop()
             raise
@@ -225,8 +256,13 @@ class Sandbox:
         return f"rack-{(broker - 1) % self._racks + 1}" if self._racks else None
 
     def _new_node(self, node_id: int, role: Role, rack: str | None) -> Node:
-        port = free_port({other.port for other in self._nodes.values()})
-        node = Node(node_id, role, port, str(self.directory / f"{role}-{node_id}"), rack)
+        taken = {port for other in self._nodes.values() for port in (other.port, *other.secure_ports.values())}
+        names = ["", *(SECURE if self._users and role == "broker" else ())]
+        ports: dict[str, int] = {}
+        for name in names:
+            ports[name] = free_port({*taken, *ports.values()})
+        home = str(self.directory / f"{role}-{node_id}")
+        node = Node(node_id, role, ports.pop(""), home, rack, heap=self._heap, secure_ports=ports)
         self._nodes[node_id] = node
         return node
 
@@ -254,8 +290,10 @@ class Sandbox:
             key: str(min(3, len(self.broker_ids)))
             for key in ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
         }
+        security = security_config(self._users, self.certificates) if self._users else {}
         for node in added:
-            nodes.write_properties(node, voters, {**replication, **self._config})
+            here = security if node.role == "broker" else {}
+            nodes.write_properties(node, voters, {**replication, **here, **self._config})
         running: list[tuple[Node, subprocess.Popen[bytes]]] = []
         try:
             for node in added:
@@ -312,7 +350,7 @@ class Sandbox:
     def _check_alive(self) -> None:
         for node in self._nodes.values():
             if node.pid is not None and node.state() == "dead" and "Address already in use" in self._tail(node):
-                raise PortTakenError(f"port {node.port} of {node.role} {node.id} was taken by another program")
+                raise PortTakenError(f"a port of {node.role} {node.id} was taken by another program")
 
     def _tail(self, node: Node, lines: int = 15) -> str:
         text = node.log_file.read_text(encoding="utf-8", errors="replace")
@@ -323,6 +361,8 @@ class Sandbox:
             "cluster_id": self._cluster_id,
             "racks": self._racks,
             "config": self._config,
+            "users": self._users,
+            "heap": self._heap,
             "libs": str(self._libs),
             "nodes": [asdict(node) for node in self._nodes.values()],
         }

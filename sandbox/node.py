@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -39,6 +39,8 @@ class Node:
     home: str
     rack: str | None = None
     pid: int | None = None
+    heap: str | None = None
+    secure_ports: dict[str, int] = field(default_factory=dict)  # of the listeners that ask who a client is, by name
 
     @property
     def address(self) -> str:
@@ -98,15 +100,17 @@ def write_properties(node: Node, voters: str, extra: dict[str, str]) -> None:
     home = Path(node.home)
     home.mkdir(parents=True, exist_ok=True)
     broker = node.role == "broker"
+    listeners = {"PLAINTEXT" if broker else "CONTROLLER": node.port, **node.secure_ports}
+    protocols = {"CONTROLLER": "PLAINTEXT", "PLAINTEXT": "PLAINTEXT", **{name: name for name in node.secure_ports}}
     settings = {
         **DEFAULTS,
         **extra,
         "node.id": str(node.id),
         "process.roles": node.role,
-        "listeners": f"{'PLAINTEXT' if broker else 'CONTROLLER'}://{node.address}",
+        "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in listeners.items()),
         "controller.quorum.voters": voters,
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "inter.broker.listener.name": "PLAINTEXT",
         "log.dirs": f"{home / 'data-a'},{home / 'data-b'}" if broker else str(home / "metadata"),
     }
@@ -126,16 +130,17 @@ def launch(node: Node, libs: Path) -> Node:
     return replace(node, pid=_run(node, libs, "kafka.Kafka", str(node.properties)).pid)
 
 
-def java(libs: Path, main_class: str, *arguments: str) -> list[str]:
-    """The command that runs a class of Kafka's jars."""
-    return ["java", *JVM_FLAGS, f"-Dlog4j2.configurationFile={LOG4J}", "-cp", f"{libs}/*", main_class, *arguments]
+def java(libs: Path, main_class: str, *arguments: str, heap: str | None = None) -> list[str]:
+    """The command that runs a class of Kafka's jars; ``heap`` as in ``2g``, where the small one is not enough."""
+    flags = JVM_FLAGS if heap is None else (*JVM_FLAGS, f"-Xmx{heap}")  # the last one counts
+    return ["java", *flags, f"-Dlog4j2.configurationFile={LOG4J}", "-cp", f"{libs}/*", main_class, *arguments]
 
 
 def _run(node: Node, libs: Path, main_class: str, *arguments: str) -> subprocess.Popen[bytes]:
     """Run a class of Kafka's jars in a session of its own, so that a Ctrl-C meant for us does not reach it first."""
     with node.log_file.open("ab") as log:
         return subprocess.Popen(
-            java(libs, main_class, *arguments),
+            java(libs, main_class, *arguments, heap=node.heap),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

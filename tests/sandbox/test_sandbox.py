@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import psutil
@@ -46,6 +47,12 @@ def test_brokers_have_racks_and_two_log_dirs(kafka):
     admin.close()
     assert racks == {1: "rack-1", 2: "rack-2", 3: "rack-3", 4: "rack-1"}
     assert log_dirs == {1: 2, 2: 2, 3: 2, 4: 2}
+
+
+def test_a_cluster_id_never_looks_like_an_option(monkeypatch):
+    drawn = iter([uuid.UUID(bytes=b"\xfb" + bytes(15)), uuid.UUID(bytes=b"\x01" * 16)])  # 0xfb encodes to a dash
+    monkeypatch.setattr(sandbox_cluster.uuid, "uuid4", lambda: next(drawn))
+    assert sandbox_cluster.random_cluster_id() == "AQEBAQEBAQEBAQEBAQEBAQ"
 
 
 def test_kafka_listens_on_loopback_only(kafka):
