@@ -1,42 +1,61 @@
-"""The one place where a URI becomes a path: the directory of a run's artifacts, wherever it is kept.
+"""The directory of a run's artifacts, wherever it is kept: `rebalance_lib.storage` says which URIs there are.
 
 A run is one URI. Below it:
 
-    snapshot/   brokers.parquet, replicas.parquet          what the cluster was
-    plan/       plan.json, summary.json, review.md         what is to change, published all at once
-    review.json                                            who answered the review, how and when
-    throttles.json                                         what stood in the throttle settings before the run
+    snapshot/   brokers.parquet, replicas.parquet,         what the cluster was; its consumer groups, if they were read
+                group_members.parquet,
+                group_offsets.parquet
+    plan/       plan.json, candidates/, moves.parquet,     what is to change, published all at once
+                brokers_before_after.parquet, groups.parquet,
+                rates.parquet, summary.json, review.md
+    run.json                                               which run of which DAG this is
+    review.json                                            who chose which candidate, how and when
+    throttles.json, throttle.json, wish.json               what stood in the throttle settings before the run, the rate
+                                                           that is wanted since, and the last wish that was heard
+    cancel.json, left.json                                 who wants the run to end; when its way out was last taken
+    progress.json                                          what the last check found while data moved
+    journal/, audit.json                                   what was done as it happened, and the record of it
     after/      brokers.parquet, replicas.parquet          what the cluster is at the end
     report.html                                            the story, for people
 
+The history of snapshots is such a directory too, beside those of the runs (`rebalance_lib.history`), and so are the
+claims, by which one run at a time has a cluster.
+
 A file appears whole or not at all, so that a step that died half way leaves nothing a later step could mistake for
-its result.
+its result: a file of a file system is written beside its place and renamed, an object of an object store is not there
+before its last byte is.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rebalance_lib.errors import InvalidInputError, RebalanceError
+from rebalance_lib.storage import Place, locate, scheme_of
+from rebalance_lib.topology import Groups
 
 SNAPSHOT, PLAN, AFTER = "snapshot", "plan", "after"
+RUN, REVIEW, CANCEL, LEFT, PROGRESS = "run.json", "review.json", "cancel.json", "left.json", "progress.json"
+RATES = "rates.parquet"
+GROUP_FILES = ("group_members.parquet", "group_offsets.parquet")  # of a snapshot
+GROUPS = "groups.parquet"  # of a plan: what each candidate does to each consumer group
+LAST = "plan.json"  # of a directory that is published
+CHANGED = ("mtime", "LastModified", "last_modified", "updated", "created")  # what storages call the time of a change
 
 
 @dataclass(frozen=True, slots=True)
 class Artifacts:
-    """A directory named by a URI; Spark and every task of the DAG are given the same one.
-
-    What follows the scheme is taken as it stands, as fsspec and Hadoop do: nothing in it is percent-encoded. Kinds of
-    storage other than files (``s3://...``) need their fsspec package.
-    """
+    """A directory named by a URI; Spark and every task of the DAG are given the same one."""
 
     uri: str
 
@@ -45,33 +64,57 @@ class Artifacts:
         """The artifacts in a local directory."""
         return cls(f"file://{path.absolute()}")
 
-    def directories(self) -> list[str]:
-        """The names of the directories in this one, in order; none if it is not there."""
-        filesystem, root = self._open()
-        if not filesystem.isdir(root):
-            return []
-        entries = filesystem.ls(root, detail=True)
-        return sorted(entry["name"].rstrip("/").rsplit("/", 1)[1] for entry in entries if entry["type"] == "directory")
+    @classmethod
+    def named(cls, place: str) -> Artifacts:
+        """The artifacts at a place that a person named: a URI, or a local directory."""
+        return cls(place) if "://" in place else cls.at(Path(place))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether these are files, which any program opens by their path."""
+        return scheme_of(self.uri) == "file"
 
     def __truediv__(self, name: str) -> Artifacts:
         return Artifacts(f"{self.uri.rstrip('/')}/{name}")
 
+    def directories(self) -> list[str]:
+        """The names of the directories in this one, in order; none if it is not there."""
+        return sorted(name for name, kind in self._entries() if kind == "directory")
+
+    def files(self) -> list[str]:
+        """The names of the files in this directory, in order; none if it is not there."""
+        return sorted(name for name, kind in self._entries() if kind == "file")
+
+    def names(self) -> list[str]:
+        """The names of all that is in this directory, in order; none if it is not there."""
+        with self._reached("read") as place:
+            if place.filesystem.isfile(place.path):
+                raise InvalidInputError(f"{self.uri} is a file: give a directory")
+        return sorted(name for name, _ in self._entries())
+
     def exists(self, name: str) -> bool:
-        """Whether this file is there."""
-        filesystem, root = self._open()
-        return bool(filesystem.exists(f"{root}/{name}"))
+        """Whether this file or directory is there."""
+        with self._reached("read", name) as place:
+            return bool(place.filesystem.exists(f"{place.path}/{name}"))
+
+    def last_change(self) -> datetime | None:
+        """When a file in this directory, or below it, was last written; None if there is none."""
+        with self._reached("read") as place:
+            found = place.filesystem.find(place.path, detail=True).values()
+            return max((_changed(place, entry) for entry in found), default=None)
+
+    def read_bytes(self, name: str) -> bytes:
+        """The content of a file."""
+        with self._reached("read", name) as place:
+            return bytes(place.filesystem.cat_file(f"{place.path}/{name}"))
 
     def read_text(self, name: str) -> str:
         """The text of a file."""
-        filesystem, root = self._open()
-        try:
-            return str(filesystem.read_text(f"{root}/{name}", encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise InvalidInputError(f"{self.uri}/{name} is missing: did the step that writes it succeed?") from error
+        return self.read_bytes(name).decode()
 
     def write_text(self, name: str, text: str) -> None:
         """Write a file; it appears whole or not at all."""
-        self._write(name, text.encode())
+        self.write_bytes(name, text.encode())
 
     def read_json(self, name: str) -> Any:
         """The value in a JSON file."""
@@ -83,44 +126,161 @@ class Artifacts:
 
     def read_table(self, name: str) -> pa.Table:
         """The table in a Parquet file."""
-        filesystem, root = self._open()
-        try:
-            return pq.read_table(f"{root}/{name}", filesystem=filesystem)
-        except FileNotFoundError as error:
-            raise InvalidInputError(f"{self.uri}/{name} is missing: did the step that writes it succeed?") from error
+        with self._reached("read", name) as place:
+            return pq.read_table(f"{place.path}/{name}", filesystem=place.filesystem)
 
     def write_table(self, name: str, table: pa.Table) -> None:
         """Write a table as Parquet; it appears whole or not at all."""
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink, compression="zstd")
-        self._write(name, sink.getvalue().to_pybytes())
+        self.write_bytes(name, sink.getvalue().to_pybytes())
 
-    def publish(self, staged: Artifacts) -> None:
-        """Make the directory ``staged`` appear here, for files by one rename, in place of what an earlier try left."""
-        filesystem, root = self._open()
-        _, source = staged._open()
-        if filesystem.exists(root):
-            filesystem.rm(root, recursive=True)
-        filesystem.mv(source, root, recursive=True)
+    def open_parquet(self, name: str, *, read_dictionary: Sequence[str] = ()) -> pq.ParquetFile:
+        """A Parquet file, to read some of its columns and row groups; close it, or use it as a context manager.
+
+        Args:
+            name: The file.
+            read_dictionary: Columns of strings to read as they are stored, as numbers into a list of values.
+        """
+        with self._reached("read", name) as place:
+            return pq.ParquetFile(
+                f"{place.path}/{name}", filesystem=place.filesystem, read_dictionary=list(read_dictionary)
+            )
+
+    def write_bytes(self, name: str, data: bytes) -> None:
+        """Write a file; it appears whole or not at all."""
+        with self._reached("written", name) as place:
+            target = f"{place.path}/{name}"
+            if place.is_object_store:
+                place.filesystem.pipe_file(target, data)
+                return
+            directory, base = target.rsplit("/", 1)
+            # What starts with an underscore is no data to Spark, which may be reading the directory right now.
+            temporary = f"{directory}/_{base}.{uuid.uuid4().hex[:8]}.tmp"
+            place.filesystem.makedirs(directory, exist_ok=True)
+            place.filesystem.pipe_file(temporary, data)
+            place.filesystem.mv(temporary, target)
 
     def staging(self) -> Artifacts:
         """A fresh directory beside this one, to be filled and then published."""
         return Artifacts(f"{self.uri.rstrip('/')}.{uuid.uuid4().hex[:8]}.tmp")
 
-    def _write(self, name: str, data: bytes) -> None:
-        filesystem, root = self._open()
-        target = f"{root}/{name}"
-        temporary = f"{target}.{uuid.uuid4().hex[:8]}.tmp"
-        try:
-            filesystem.makedirs(target.rsplit("/", 1)[0], exist_ok=True)
-            filesystem.pipe_file(temporary, data)
-            filesystem.mv(temporary, target)
-        except OSError as error:
-            raise RebalanceError(f"{self.uri}/{name} cannot be written: {error.strerror or error}") from error
+    def publish(self, staged: Artifacts) -> None:
+        """Make the directory ``staged`` appear here, in place of what an earlier try left.
 
-    def _open(self) -> tuple[Any, str]:
+        In a file system by one rename: at no moment half of a directory is here.
+
+        An object store knows no rename: objects are copied one by one. ``plan.json`` goes first and comes last, so that
+        whoever finds one finds all that belongs to it, and a job that dies half way leaves no plan. Whoever reads some
+        files before a replacement and others after it has files of both: the digests in them tell.
+        """
+        with self._reached("written") as place, staged._reached("read") as source:
+            if place.is_object_store:
+                _copy_objects(place, source)
+            else:
+                _rename(place, source)
+
+    def remove(self) -> None:
+        """Remove the directory with all that is in it, if it is there; another process may be at it too."""
+        with self._reached("removed") as place:
+            while place.filesystem.exists(place.path):
+                try:
+                    place.filesystem.rm(place.path, recursive=True)
+                except FileNotFoundError:
+                    place.filesystem.invalidate_cache()
+
+    def remove_files(self, names: Iterable[str]) -> None:
+        """Remove some files; another process may have removed them already."""
+        with self._reached("removed") as place:
+            paths = [f"{place.path}/{name}" for name in names]
+            together = len(paths) if place.is_object_store else 1  # objects go in few requests
+            for some in range(0, len(paths), together or 1):
+                with suppress(FileNotFoundError):
+                    place.filesystem.rm(paths[some : some + together])
+
+    def _entries(self) -> list[tuple[str, str]]:
+        with self._reached("read") as place:
+            try:
+                entries = place.filesystem.ls(place.path, detail=True)
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        # A file lists itself, and so does the empty object that some tools put in place of a directory.
+        found = [(entry["name"].rstrip("/"), entry["type"]) for entry in entries]
+        return [(path.rsplit("/", 1)[1], kind) for path, kind in found if path != place.path]
+
+    @contextmanager
+    def _reached(self, what: str, name: str = "") -> Iterator[Place]:
+        """The place of this directory, and what goes wrong there in words."""
+        uri = f"{self.uri}/{name}" if name else self.uri
+        place = locate(self.uri)
         try:
-            filesystem, path = fsspec.core.url_to_fs(self.uri)
-        except (ValueError, ImportError) as error:
-            raise InvalidInputError(f"artifacts at {self.uri!r} cannot be reached: {error}") from error
-        return filesystem, str(path).rstrip("/")
+            yield place
+        except RebalanceError:
+            raise
+        except FileNotFoundError as error:
+            if what == "written":
+                raise RebalanceError(f"{uri} cannot be written: {error.strerror or error}") from error
+            raise InvalidInputError(f"{uri} is missing: did the step that writes it succeed?") from error
+        except pa.ArrowInvalid as error:
+            raise InvalidInputError(f"{uri} is no Parquet file: {error}") from error
+        except OSError as error:
+            raise RebalanceError(f"{uri} cannot be {what}: {error.strerror or error}") from error
+        except Exception as error:
+            if not place.is_object_store:
+                raise
+            # Clients of object stores have errors of their own: no credentials, no such host.
+            raise RebalanceError(f"{uri} cannot be {what}: {type(error).__name__}: {error}") from error
+
+
+def write_groups(directory: Artifacts, groups: Groups | None) -> None:
+    """Keep consumer groups beside a snapshot; without any, those that an earlier try kept go."""
+    if groups is None:
+        directory.remove_files(name for name in GROUP_FILES if directory.exists(name))
+        return
+    for name, table in zip(GROUP_FILES, (groups.members, groups.offsets), strict=True):
+        directory.write_table(name, table)
+
+
+def has_groups(directory: Artifacts) -> bool:
+    """Whether there are consumer groups beside a snapshot."""
+    return all(directory.exists(name) for name in GROUP_FILES)
+
+
+def read_groups(directory: Artifacts) -> Groups | None:
+    """The consumer groups beside a snapshot; None where they were not read."""
+    if not has_groups(directory):
+        return None
+    return Groups.from_tables(*(directory.read_table(name) for name in GROUP_FILES))
+
+
+def _rename(place: Place, source: Place) -> None:
+    """Put a directory in the place of another."""
+    filesystem, root = place.filesystem, place.path
+    # What is there is renamed, not removed: no moment of it is half a directory.
+    old = f"{root}.{uuid.uuid4().hex[:8]}.tmp" if filesystem.exists(root) else ""
+    if old:
+        filesystem.mv(root, old, recursive=True)
+    filesystem.mv(source.path, root, recursive=True)
+    if old:
+        filesystem.rm(old, recursive=True)
+
+
+def _copy_objects(place: Place, source: Place) -> None:
+    """Put the objects below a path in the place of others, the one that is looked for last."""
+    filesystem, last = place.filesystem, f"{place.path}/{LAST}"
+    old = filesystem.find(place.path)
+    for some in ([path for path in old if path == last], [path for path in old if path != last]):
+        if some:
+            filesystem.rm(some)
+    staged = {path: f"{place.path}{path.removeprefix(source.path)}" for path in filesystem.find(source.path)}
+    early = {path: target for path, target in staged.items() if target != last}
+    if early:
+        filesystem.copy(list(early), list(early.values()))
+    for path in staged.keys() - early.keys():
+        filesystem.cp_file(path, last)
+    filesystem.rm(list(staged))
+
+
+def _changed(place: Place, entry: dict[str, Any]) -> datetime:
+    found = next((entry[key] for key in CHANGED if key in entry), None) or place.filesystem.modified(entry["name"])
+    return found.astimezone(UTC) if isinstance(found, datetime) else datetime.fromtimestamp(found, UTC)

@@ -1,6 +1,20 @@
 """Brokers, racks, log dirs and replicas, as Kafka names them."""
 
 from rebalance_lib.topology.broker import Broker, TopicPartition, by_topic
+from rebalance_lib.topology.cluster_json import ClusterFile, parse_cluster
+from rebalance_lib.topology.groups import GROUP_MEMBERS, GROUP_OFFSETS, Groups
 from rebalance_lib.topology.snapshot import BROKERS, REPLICAS, Snapshot
 
-__all__ = ["BROKERS", "REPLICAS", "Broker", "Snapshot", "TopicPartition", "by_topic"]
+__all__ = [
+    "BROKERS",
+    "GROUP_MEMBERS",
+    "GROUP_OFFSETS",
+    "REPLICAS",
+    "Broker",
+    "ClusterFile",
+    "Groups",
+    "Snapshot",
+    "TopicPartition",
+    "by_topic",
+    "parse_cluster",
+]

@@ -4,8 +4,11 @@
 the replica list; position 0 is the preferred leader. While a reassignment runs, Kafka lists the adding replicas among
 the others: they are marked here, so that nobody takes them for a higher replication factor.
 
-Example: partition 0 of ``orders`` on brokers 2 (leader) and 1, of 10 bytes each, is the two rows
-``orders 0 0 2 leader in-sync 10`` and ``orders 0 1 1 - in-sync 10``.
+Offsets are those of the partition, so that all its replicas show the same two: ``start_offset`` that of the oldest
+record on the leader's disk, ``end_offset`` that of the next record to come.
+
+Example: partition 0 of ``orders`` on brokers 2 (leader) and 1, of 10 bytes each, with two records, is the two rows
+``orders 0 0 2 leader in-sync 10 0..2`` and ``orders 0 1 1 - in-sync 10 0..2``.
 """
 
 from __future__ import annotations
@@ -48,6 +51,9 @@ REPLICAS = pa.schema(
         pa.field("internal", pa.bool_(), nullable=False),
         pa.field("size_bytes", pa.int64()),  # null where the broker or the log dir did not answer
         pa.field("log_dir", pa.string()),
+        pa.field("start_offset", pa.int64()),  # null where the leader did not tell, and in files of older versions
+        pa.field("end_offset", pa.int64()),
+        pa.field("min_insync_replicas", pa.int16()),  # the topic's; null where it was not told, or not asked for
     ]
 )
 
@@ -69,7 +75,7 @@ class Snapshot:
             cluster_id=metadata.get(b"cluster_id", b"").decode(),
             taken_at=metadata.get(b"taken_at", b"").decode(),
             brokers=brokers.cast(BROKERS),
-            replicas=replicas.cast(REPLICAS),
+            replicas=_with_all_columns(replicas).cast(REPLICAS),
         )
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
@@ -82,6 +88,14 @@ class Snapshot:
         alive = self.brokers.filter(self.brokers["alive"]).sort_by("broker")
         ids, racks = alive["broker"].to_pylist(), alive["rack"].to_pylist()
         return [Broker(id_, rack) for id_, rack in zip(ids, racks, strict=True)]
+
+    def min_insync_replicas(self) -> dict[str, int] | None:
+        """``min.insync.replicas`` by topic; None where no topic's is known."""
+        known = self.replicas.filter(pc.is_valid(self.replicas["min_insync_replicas"]))
+        if not known.num_rows:
+            return None
+        least = known.group_by("topic").aggregate([("min_insync_replicas", "min")])
+        return dict(zip(least["topic"].to_pylist(), least["min_insync_replicas_min"].to_pylist(), strict=True))
 
     def load_per_broker(self) -> pa.Table:
         """Per registered broker: bytes, replicas and leaders, sorted by id; empty brokers have zeros."""
@@ -96,3 +110,12 @@ class Snapshot:
                 **{name: pc.fill_null(table[column], 0) for name, column in columns.items()},
             }
         )
+
+
+def _with_all_columns(replicas: pa.Table) -> pa.Table:
+    """Nulls for what older versions did not write."""
+    for name in ("start_offset", "end_offset", "min_insync_replicas"):
+        if name not in replicas.column_names:
+            field = REPLICAS.field(name)
+            replicas = replicas.append_column(field, pa.nulls(replicas.num_rows, field.type))
+    return replicas.select(REPLICAS.names)

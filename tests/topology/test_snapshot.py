@@ -85,3 +85,10 @@ def test_what_stays_as_it_is_is_no_part_of_the_plan():
 def test_tables_tell_where_they_are_from():
     again = Snapshot.from_tables(*ORDERS.tables())
     assert (again.cluster_id, again.taken_at) == ("c", "2026-01-01T00:00:00+00:00")
+
+
+def test_files_of_older_versions_have_no_offsets_and_are_read():
+    brokers, replicas = ORDERS.tables()
+    old = Snapshot.from_tables(brokers, replicas.drop_columns(["start_offset", "end_offset"]))
+    assert old.replicas.equals(ORDERS.replicas)
+    assert old.replicas["end_offset"].null_count == 3

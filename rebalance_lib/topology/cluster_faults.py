@@ -1,0 +1,169 @@
+"""What a cluster's columns must keep, found over whole columns and told about one entry.
+
+    brokers      at least one; ids of 0 or more, each once; a rack is not empty
+    targets, add, remove   brokers of the list, each once; targets are not empty, none of them is to be removed
+    partitions   a name that a topic can have, a number of 0 or more, each partition once
+    replicas     at least one; brokers of the list, each once
+    size         0 or more; all replicas together fit in 62 bits
+
+Example: of the partitions ``foo-0 on [1, 2]`` and ``foo-1 on [3, 3]``, with three brokers, the message is
+``partition entry 1 (foo-1): replicas is [3, 3]: broker 3 is listed twice; list each broker once``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.topology.naming import partition_name, shown, topic_problem
+
+BROKER = pa.struct([pa.field("id", pa.int32()), pa.field("rack", pa.string())])
+PARTITION = pa.struct(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("replicas", pa.list_(pa.int32())),
+        pa.field("size", pa.int64()),
+    ]
+)
+CLUSTER_SCHEMA = pa.schema(
+    [
+        pa.field("brokers", pa.list_(BROKER)),
+        pa.field("targets", pa.list_(pa.int32())),
+        pa.field("add", pa.list_(pa.int32())),
+        pa.field("remove", pa.list_(pa.int32())),
+        pa.field("partitions", pa.list_(PARTITION)),
+    ]
+)
+REMARKS = ("scenario", "seed", "rf")
+_MOST_BYTES = 1 << 62
+
+
+def check_cluster(document: pa.Table) -> None:
+    """Refuse a document, one row in the schema, that is no cluster; the message names the first entry in fault."""
+    ids = _check_brokers(document["brokers"][0].as_py())
+    for name in ("targets", "add", "remove"):
+        _check_listed(name, document[name][0].as_py(), ids)
+    targets, leaving = (document[name][0].as_py() or [] for name in ("targets", "remove"))
+    if document["targets"][0].as_py() == []:
+        raise InvalidInputError("targets is empty: list the brokers that may hold replicas, or leave targets out")
+    if both := sorted(set(targets) & set(leaving)):
+        raise InvalidInputError(f"broker {both[0]} is in targets and in remove: take it out of one of them")
+    partitions = document["partitions"].chunk(0).flatten()
+    if len(partitions):
+        _check_partitions(partitions)
+        _check_replicas(partitions, np.array(sorted(ids), np.int32))
+        _check_sizes(partitions)
+
+
+def partition_order(partitions: Any) -> NDArray[np.int64] | None:
+    """How to sort partitions by topic and number; None if they are."""
+    keys = _keys(partitions)
+    return None if np.all(keys[1:] > keys[:-1]) else np.argsort(keys, kind="stable")
+
+
+def _keys(partitions: Any) -> NDArray[np.int64]:
+    topic = partitions.field("topic").dictionary_encode()
+    rank = np.empty(len(topic.dictionary), np.int64)
+    rank[pc.array_sort_indices(topic.dictionary).to_numpy()] = np.arange(len(rank))
+    keys: NDArray[np.int64] = (rank[topic.indices.to_numpy()] << 32) + partitions.field("partition").to_numpy()
+    return keys
+
+
+def _check_brokers(brokers: list[dict[str, Any]]) -> set[int]:
+    if not brokers:
+        raise InvalidInputError("brokers is empty: list all brokers of the cluster")
+    ids: set[int] = set()
+    for entry, broker in enumerate(brokers):
+        id_ = broker["id"]
+        if id_ < 0:
+            raise InvalidInputError(
+                f"broker entry {entry}: id is {id_}: a broker's id is 0 or more; give such a number"
+            )
+        if id_ in ids:
+            raise InvalidInputError(f"broker entry {entry}: broker {id_} is listed twice; keep one of the two")
+        if broker["rack"] == "":
+            raise InvalidInputError(f'broker entry {entry} ({id_}): rack is "": name it, or leave rack out')
+        ids.add(id_)
+    return ids
+
+
+def _check_listed(name: str, listed: list[int] | None, ids: set[int]) -> None:
+    seen: set[int] = set()
+    for place, broker in enumerate(listed or []):
+        if broker not in ids:
+            raise InvalidInputError(
+                f"{name}[{place}] is {broker}: brokers has no such id; add it there or leave it out"
+            )
+        if broker in seen:
+            raise InvalidInputError(f"{name}[{place}] is {broker}, which is listed already; list each broker once")
+        seen.add(broker)
+
+
+def _refuse(partitions: Any, entry: int, field: str, problem: str) -> InvalidInputError:
+    row = partitions[entry].as_py()
+    name = partition_name(row["topic"], row["partition"])
+    return InvalidInputError(f"partition entry {entry} ({name}): {field} is {shown(row[field])}: {problem}")
+
+
+def _check_partitions(partitions: Any) -> None:
+    topic = partitions.field("topic").dictionary_encode()
+    problems = [topic_problem(name) for name in topic.dictionary.to_pylist()]
+    if any(problems):
+        bad = np.array([problem is not None for problem in problems])[topic.indices.to_numpy()]
+        entry = int(np.argmax(bad))
+        raise _refuse(partitions, entry, "topic", problems[topic.indices[entry].as_py()] or "")
+    negative = partitions.field("partition").to_numpy() < 0
+    if negative.any():
+        problem = "partitions are numbered from 0; give such a number"
+        raise _refuse(partitions, int(np.argmax(negative)), "partition", problem)
+    order = partition_order(partitions)
+    if order is None:
+        return
+    keys = _keys(partitions)[order]
+    again = np.flatnonzero(keys[1:] == keys[:-1])
+    if len(again):
+        entry, earlier = min((int(order[place + 1]), int(order[place])) for place in again)
+        problem = f"entry {earlier} has this partition already; keep one of the two"
+        raise _refuse(partitions, entry, "partition", problem)
+
+
+def _check_replicas(partitions: Any, ids: NDArray[np.int32]) -> None:
+    lists = partitions.field("replicas")
+    lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
+    if (empty := lengths == 0).any():
+        problem = "a partition has at least one replica; list the brokers that hold it"
+        raise _refuse(partitions, int(np.argmax(empty)), "replicas", problem)
+    brokers = lists.flatten().to_numpy()
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    place = np.minimum(np.searchsorted(ids, brokers), len(ids) - 1)
+    unknown = ids[place] != brokers
+    if unknown.any():
+        at = int(np.argmax(unknown))
+        problem = f"brokers has no {brokers[at]}; add it there, or give brokers of the cluster"
+        raise _refuse(partitions, int(row[at]), "replicas", problem)
+    _check_repeated(partitions, row, brokers)
+
+
+def _check_repeated(partitions: Any, row: NDArray[np.int64], brokers: NDArray[np.int32]) -> None:
+    keys = (row << 32) + brokers
+    keys.sort()
+    again = np.flatnonzero(keys[1:] == keys[:-1])
+    if len(again):
+        entry, broker = int(keys[again[0]] >> 32), int(keys[again[0]] & 0xFFFFFFFF)
+        raise _refuse(partitions, entry, "replicas", f"broker {broker} is listed twice; list each broker once")
+
+
+def _check_sizes(partitions: Any) -> None:
+    size = partitions.field("size").to_numpy()
+    if (negative := size < 0).any():
+        raise _refuse(partitions, int(np.argmax(negative)), "size", "give 0 or more bytes")
+    lengths = pc.list_value_length(partitions.field("replicas")).to_numpy()
+    if float(np.dot(size.astype(np.float64), lengths)) >= _MOST_BYTES:
+        entry = int(np.argmax(size))
+        raise _refuse(partitions, entry, "size", "all replicas together have more bytes than 62 bits can count")

@@ -1,0 +1,147 @@
+"""A cluster in one JSON file, which any program can write that knows brokers and partitions.
+
+    {"brokers": [{"id": 1, "rack": "a"}, {"id": 2, "rack": "b"}, {"id": 3}],
+     "targets": [1, 2, 3], "add": [3], "remove": [],
+     "partitions": [{"topic": "orders", "partition": 0, "replicas": [2, 1], "size": 1048576}]}
+
+``brokers`` has them all, alive, with their racks where they have one. ``targets`` are those that may be given replicas,
+``add`` the new ones and ``remove`` those to be emptied; each of the three may be left out. The first of ``replicas`` is
+the preferred leader, ``size`` the bytes of one replica. ``scenario``, ``seed`` and ``rf`` may stand there and say
+nothing. Any other key, a broker that is not listed, a partition given twice and the like are refused by name.
+
+There are two readers, as for plans: Arrow's takes a million partitions in seconds and is believed only if it found
+nothing odd; what it does not take is read again entry by entry, which either works or says why not. Both lead to the
+same columns, and what these must keep is checked once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import json as arrow_json
+
+from rebalance_lib.topology.cluster_entries import read_entries
+from rebalance_lib.topology.cluster_faults import CLUSTER_SCHEMA, REMARKS, check_cluster, partition_order
+from rebalance_lib.topology.groups import Groups
+from rebalance_lib.topology.snapshot import BROKERS, REPLICAS, Snapshot
+
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+_LISTS = ("targets", "add", "remove")
+_REQUIRED = ("topic", "partition", "replicas", "size")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterFile:
+    """A snapshot, and what the file says about brokers and groups; None where it says nothing."""
+
+    snapshot: Snapshot
+    targets: tuple[int, ...] | None
+    add: tuple[int, ...]
+    remove: tuple[int, ...]
+    groups: Groups | None = None
+
+
+def parse_cluster(data: bytes) -> ClusterFile:
+    """Read a cluster; raises InvalidInputError, naming the entry, for anything that is none."""
+    document = _read_columns(data)
+    if document is None:
+        document = read_entries(data)
+    check_cluster(document)
+    listed = {name: document[name][0].as_py() for name in _LISTS}
+    return ClusterFile(
+        snapshot=Snapshot("", "", _brokers(document), _replicas(document)),
+        targets=None if listed["targets"] is None else tuple(listed["targets"]),
+        add=tuple(listed["add"] or ()),
+        remove=tuple(listed["remove"] or ()),
+    )
+
+
+def _read_columns(data: bytes) -> pa.Table | None:
+    """The document, read by Arrow, or None if anything about it is out of the ordinary."""
+    content = data.strip(b" \t\r\n")
+    if not (content.startswith(b"{") and content.endswith(b"}")) or b"\\" in content or not _is_utf8(content):
+        return None
+    remarks = [pa.field(name, pa.string() if name == "scenario" else pa.int64()) for name in REMARKS]
+    try:
+        documents = arrow_json.read_json(
+            pa.BufferReader(content),
+            read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(content) + 1),
+            parse_options=arrow_json.ParseOptions(
+                explicit_schema=pa.schema([*CLUSTER_SCHEMA, *remarks]),
+                newlines_in_values=True,
+                unexpected_field_behavior="error",
+            ),
+        )
+    except (pa.ArrowException, OverflowError):
+        return None
+    if documents.num_rows != 1:
+        return None
+    document = documents.select(CLUSTER_SCHEMA.names).combine_chunks()
+    return None if _has_gaps(document) else document
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        return data.isascii() or bool(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return False
+
+
+def _has_gaps(document: pa.Table) -> bool:
+    """Whether a value that must be there is missing or null, which Arrow does not tell apart."""
+    if any(document[name].null_count for name in ("brokers", "partitions")):
+        return True
+    brokers, partitions = (document[name].chunk(0).flatten() for name in ("brokers", "partitions"))
+    columns = [brokers.field("id"), *(partitions.field(name) for name in _REQUIRED)]
+    values = [partitions.field("replicas").flatten(), *(document[name].chunk(0).flatten() for name in _LISTS)]
+    return any(column.null_count for column in [brokers, partitions, *columns, *values])
+
+
+def _brokers(document: pa.Table) -> pa.Table:
+    rows = [
+        {"broker": row["id"], "rack": row["rack"], "host": "", "port": 0, "alive": True, "log_dirs": []}
+        for row in document["brokers"][0].as_py()
+    ]
+    return pa.Table.from_pylist(sorted(rows, key=lambda row: row["broker"]), schema=BROKERS)
+
+
+def _replicas(document: pa.Table) -> pa.Table:
+    partitions = document["partitions"].chunk(0).flatten()
+    order = partition_order(partitions)
+    if order is not None:
+        partitions = partitions.take(pa.array(order))
+    lists = partitions.field("replicas")
+    lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    position = np.arange(len(row)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    topic = partitions.field("topic").dictionary_encode()
+    internal = pc.is_in(topic.dictionary, value_set=pa.array(INTERNAL_TOPICS)).to_numpy(zero_copy_only=False)
+    codes = topic.indices.to_numpy()[row]
+    no = pa.array(np.zeros(len(row), np.bool_))
+    columns = {
+        "topic": pa.DictionaryArray.from_arrays(pa.array(codes), topic.dictionary).cast(pa.string()),
+        "partition": _column(partitions, "partition")[row],
+        "position": position.astype(np.int16),
+        "broker": lists.flatten(),
+        "leader": position == 0,
+        "in_sync": pa.array(np.ones(len(row), np.bool_)),
+        "adding": no,
+        "removing": no,
+        "internal": internal[codes],
+        "size_bytes": _column(partitions, "size")[row],
+        "log_dir": pa.nulls(len(row), pa.string()),
+        "start_offset": pa.nulls(len(row), pa.int64()),
+        "end_offset": pa.nulls(len(row), pa.int64()),
+        "min_insync_replicas": pa.nulls(len(row), pa.int16()),
+    }
+    return pa.table(columns, schema=REPLICAS)
+
+
+def _column(partitions: Any, name: str) -> NDArray[Any]:
+    values: NDArray[Any] = partitions.field(name).to_numpy()
+    return values
