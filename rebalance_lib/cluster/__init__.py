@@ -1,24 +1,36 @@
 """The only package that speaks to Kafka."""
 
-from rebalance_lib.cluster.client import (
-    Cluster,
+from rebalance_lib.cluster.client import Cluster
+from rebalance_lib.cluster.groups import groups_or_none, take_groups
+from rebalance_lib.cluster.offsets import Offsets
+from rebalance_lib.cluster.settings import client_settings, read_properties, secrets
+from rebalance_lib.cluster.snapshot import take_snapshot
+from rebalance_lib.cluster.values import (
     ConfigValue,
+    Entries,
+    HeldReplica,
+    LogDir,
     PartitionState,
     Reassignment,
     Replica,
     ReplicaLogDir,
 )
-from rebalance_lib.cluster.settings import client_settings, read_properties
-from rebalance_lib.cluster.snapshot import take_snapshot
 
 __all__ = [
     "Cluster",
     "ConfigValue",
+    "Entries",
+    "HeldReplica",
+    "LogDir",
+    "Offsets",
     "PartitionState",
     "Reassignment",
     "Replica",
     "ReplicaLogDir",
     "client_settings",
+    "groups_or_none",
     "read_properties",
+    "secrets",
+    "take_groups",
     "take_snapshot",
 ]

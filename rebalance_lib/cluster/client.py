@@ -10,13 +10,12 @@ for a passing reason is made again, a few times, with growing pauses.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import kafka
-from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import (
     KafkaError,
@@ -28,72 +27,37 @@ from kafka.errors import (
     for_code,
 )
 
+from rebalance_lib.cluster.connecting import connect
+from rebalance_lib.cluster.offsets import RETRY_MS, Offsets, is_silence, list_offsets
 from rebalance_lib.cluster.settings import check_settings
+from rebalance_lib.cluster.values import (
+    Change,
+    ConfigValue,
+    Entries,
+    HeldReplica,
+    LogDir,
+    PartitionState,
+    Reassignment,
+    Replica,
+    ReplicaLogDir,
+)
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.topology import Broker, TopicPartition, by_topic
 
 ATTEMPTS = 5  # of a request, some 3 seconds in all
+DEFAULTS = {"client_id": "kafka-rebalance", "bootstrap_timeout_ms": 10_000, "request_timeout_ms": 15_000}
 NOT_ANSWERED = "not answered"
+TOPICS_AT_ONCE = 50  # in a request that changes their settings: a list of throttled replicas may be long
 BATCH = 1000  # partitions in one request: small enough for any broker's request limits
 # A setting that every resource of a kind shows: where it is missing, the answer is an error.
 ALWAYS_SET = {ConfigResourceType.BROKER: "node.id", ConfigResourceType.TOPIC: "cleanup.policy"}
-DYNAMIC = frozenset({"DYNAMIC_BROKER_CONFIG", "DYNAMIC_TOPIC_CONFIG"})
+NEEDED_ON_CLUSTER = frozenset({"DESCRIBE", "ALTER", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"})
+NEEDED_ON_TOPICS = frozenset({"DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"})
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionState:
-    """What the cluster says of a partition now; ``leader`` is None while there is none."""
-
-    replicas: tuple[int, ...]
-    in_sync: frozenset[int]
-    leader: int | None
-    internal: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Reassignment:
-    """A reassignment under way."""
-
-    replicas: tuple[int, ...]
-    adding: tuple[int, ...]
-    removing: tuple[int, ...]
-
-    @property
-    def target(self) -> tuple[int, ...]:
-        """The replicas it ends with."""
-        return tuple(broker for broker in self.replicas if broker not in self.removing)
-
-
-class Replica(NamedTuple):
-    """A replica of a partition, named as Kafka prints it: topic, partition and broker."""
-
-    topic: str
-    partition: int
-    broker: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}-{self.broker}"
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaLogDir:
-    """Where a broker keeps a replica, and where it is copying it to; None for neither."""
-
-    current: str | None
-    future: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigValue:
-    """A setting as it stands: its value and Kafka's name of the place it comes from."""
-
-    value: str
-    source: str
-
-    @property
-    def dynamic(self) -> bool:
-        """Set on this very broker or topic, not inherited."""
-        return self.source in DYNAMIC
+def is_passing(error: KafkaError) -> bool:
+    """Whether a request that failed like this is worth making again."""
+    return bool(error.retriable) or isinstance(error, UnknownBrokerIdError)
 
 
 class Cluster:
@@ -105,8 +69,9 @@ class Cluster:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         check_settings(settings)
-        self._settings = {"client_id": "kafka-rebalance", "bootstrap_timeout_ms": 10_000, **settings}
-        self._admin = self._connect()
+        self._settings = {**DEFAULTS, **settings}
+        self._unreached: set[Any] = set()
+        self._admin, self._network = connect(self._settings, self._unreached)
 
     def __enter__(self) -> Self:
         return self
@@ -114,38 +79,75 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         self._admin.close()
 
-    def _connect(self) -> KafkaAdminClient:
-        servers = self._settings.get("bootstrap_servers")
-        try:
-            return KafkaAdminClient(**self._settings)
-        except (KafkaError, OSError) as error:
-            message = f"cannot reach a Kafka cluster at {servers}: {type(error).__name__}: {error}"
-            raise ClusterError(message) from error
+    def _ask(
+        self,
+        what: str,
+        request: str,
+        *arguments: Any,
+        passing: Callable[[KafkaError], bool] = is_passing,
+        attempts: int = ATTEMPTS,
+        **options: Any,
+    ) -> Any:
+        """Make a request of the admin client, as `_insist` does."""
+        return self._insist(what, lambda: getattr(self._admin, request)(*arguments, **options), passing, attempts)
 
-    def _ask(self, what: str, request: str, *arguments: Any, **options: Any) -> Any:
-        """Make a request of the admin client, again if it failed for a passing reason; else raise a `ClusterError`.
+    def _insist(
+        self,
+        what: str,
+        ask: Callable[[], Any],
+        passing: Callable[[KafkaError], bool] = is_passing,
+        attempts: int = ATTEMPTS,
+    ) -> Any:
+        """Ask, again if it failed for a passing reason; else raise a `ClusterError`.
 
         A client that took a broker for the controller goes on asking it after it died: a new one asks anew.
         """
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, attempts + 1):
             try:
-                return getattr(self._admin, request)(*arguments, **options)
-            except KafkaError as error:
-                passing = error.retriable or isinstance(error, UnknownBrokerIdError)
-                if attempt == ATTEMPTS or not passing:
+                return ask()
+            except (KafkaError, RuntimeError, OSError) as error:  # the client itself raises the latter two in passing
+                if attempt == attempts or (isinstance(error, KafkaError) and not passing(error)):
                     raise ClusterError(f"{what}: {type(error).__name__}: {error}") from error
             time.sleep(0.1 * 2**attempt)
             self._admin.close()
-            self._admin = self._connect()
+            self._admin, self._network = connect(self._settings, self._unreached)
         raise AssertionError("unreachable")
+
+    def ask_broker(self, what: str, broker: int, request: Any) -> Any:
+        """Send a message of Kafka's protocol to this very broker; returns its answer, with whatever errors are in it.
+
+        Args:
+            what: What it means if there is no answer, for the error.
+            broker: The broker to ask.
+            request: A message of kafka-python's, or one made like them.
+        """
+        return self._insist(what, lambda: self._network.ask(broker, request))
 
     def describe(self) -> dict[str, Any]:
         """The cluster's id and all registered brokers, fenced ones marked, as kafka-python gives them."""
         return dict(self._ask("the cluster did not describe itself", "describe_cluster"))
 
+    def kafka_version(self) -> str:
+        """The release of Kafka that the brokers' requests tell, such as ``4.3``."""
+        return ".".join(str(part) for part in self._network.get_broker_version())
+
     def cluster_id(self) -> str:
         """Kafka's id of the cluster."""
         return str(self.describe()["cluster_id"])
+
+    def missing_operations(self, topics: Iterable[str] | None = None) -> list[str]:
+        """What this user may not do of what a rebalance needs, as Kafka names it; nothing where Kafka does not tell.
+
+        Args:
+            topics: Those of interest; all that this user is shown, without names.
+        """
+        missing = [f"{name} on the cluster" for name in NEEDED_ON_CLUSTER - _allowed(self.describe())]
+        names = None if topics is None else sorted(set(topics))
+        what = "the cluster did not describe its topics"
+        described = [] if names == [] else self._ask(what, "describe_topics", names)
+        for topic in described:
+            missing += [f"{name} on topic {topic['name']}" for name in NEEDED_ON_TOPICS - _allowed(topic)]
+        return sorted(missing)
 
     def alive_brokers(self) -> dict[int, Broker]:
         """The brokers that are registered and not fenced."""
@@ -176,16 +178,20 @@ class Cluster:
             for entry in topic["partitions"]
         }
 
-    def log_dirs(self, broker: int, topics: Mapping[str, Sequence[int]] | None = None) -> list[dict[str, Any]]:
-        """The log dirs of one broker with the sizes of their replicas, as kafka-python gives them.
+    def log_dirs(
+        self, broker: int, partitions: Iterable[TopicPartition] | None = None, *, attempts: int = ATTEMPTS
+    ) -> list[LogDir]:
+        """The log dirs of one broker with the replicas in them.
 
         Args:
             broker: The broker to ask.
-            topics: Partitions by topic, where only some are of interest.
+            partitions: Those of interest, where it is not all.
+            attempts: How often to ask; a broker that hangs costs a request's whole time-out each time.
         """
         what = f"broker {broker} did not describe its log dirs"
-        answer = self._ask(what, "describe_log_dirs", topics, [broker])
-        found = [log_dir for entry in answer for log_dir in entry["log_dirs"]]
+        wanted = None if partitions is None else by_topic(sorted(partitions))
+        answer = self._ask(what, "describe_log_dirs", wanted, [broker], attempts=attempts)
+        found = [_log_dir(entry) for one in answer for entry in one["log_dirs"]]
         if not found:  # every broker has one: kafka-python drops the error that came instead
             raise ClusterError(f"{what}: is this user allowed to describe the cluster?")
         return found
@@ -194,17 +200,14 @@ class Cluster:
         self, brokers: Iterable[int], partitions: Iterable[TopicPartition] | None = None
     ) -> dict[Replica, ReplicaLogDir]:
         """The log dir of each replica (of these partitions) that these brokers hold, and of its copy under way."""
-        wanted = None if partitions is None else by_topic(partitions)
+        wanted = None if partitions is None else list(partitions)
         found: dict[Replica, ReplicaLogDir] = {}
         for broker in sorted(set(brokers)):
             for log_dir in self.log_dirs(broker, wanted):
-                for entry in log_dir["topics"]:
-                    for part in entry["partitions"]:
-                        replica = Replica(entry["name"], part["partition_index"], broker)
-                        here = "future" if part["is_future_key"] else "current"
-                        found[replica] = replace(
-                            found.get(replica, ReplicaLogDir(None, None)), **{here: log_dir["log_dir"]}
-                        )
+                for held in log_dir.replicas:
+                    replica = Replica(*held.partition, broker)
+                    here = "future" if held.future else "current"
+                    found[replica] = replace(found.get(replica, ReplicaLogDir(None, None)), **{here: log_dir.path})
         return found
 
     def alter_replica_log_dirs(self, targets: Mapping[Replica, str]) -> list[Replica]:
@@ -252,10 +255,11 @@ class Cluster:
             for partition, entry in listed.items()
         }
 
-    def reassign(self, targets: Mapping[TopicPartition, Sequence[int] | None]) -> None:
+    def reassign(self, targets: Mapping[TopicPartition, Sequence[int] | None], *, attempts: int = ATTEMPTS) -> None:
         """Submit new replica lists; None cancels. Raises with every partition that the controller did not accept.
 
-        All are submitted, whatever becomes of some. A cancel of what has just ended is done.
+        All are submitted, whatever becomes of some. A cancel of what has just ended is done. With one attempt, no list
+        is sent twice: after a lost answer, look at what is under way before you ask again.
         """
         refused: dict[TopicPartition, str] = {}
         for batch in _batches(targets.items()):
@@ -264,7 +268,7 @@ class Cluster:
                 for partition, replicas in batch
             }
             what = "the controller did not take the reassignment"
-            answer = self._ask(what, "alter_partition_reassignments", request)
+            answer = self._ask(what, "alter_partition_reassignments", request, attempts=attempts)
             for partition, replicas in request.items():
                 error = answer.get(partition, NOT_ANSWERED)
                 ended = replicas is None and error is NoReassignmentInProgressError
@@ -276,19 +280,43 @@ class Cluster:
 
     def broker_config(self, broker: int, keys: Sequence[str]) -> dict[str, ConfigValue]:
         """These settings of a broker, where they have a value."""
-        return self._describe_config(ConfigResourceType.BROKER, str(broker), keys)
+        return self._describe_configs(ConfigResourceType.BROKER, [str(broker)], keys)[str(broker)]
 
     def topic_config(self, topic: str, keys: Sequence[str]) -> dict[str, ConfigValue]:
         """These settings of a topic, where they have a value."""
-        return self._describe_config(ConfigResourceType.TOPIC, topic, keys)
+        return self._describe_configs(ConfigResourceType.TOPIC, [topic], keys)[topic]
 
-    def alter_broker_config(self, broker: int, changes: Mapping[str, str | None]) -> None:
+    def topic_configs(self, topics: Iterable[str], keys: Sequence[str]) -> dict[str, dict[str, ConfigValue]]:
+        """These settings of each topic, where they have a value; topics that are gone are left out."""
+        found: dict[str, dict[str, ConfigValue]] = {}
+        for batch in _batches(sorted(set(topics))):
+            found |= self._describe_configs(ConfigResourceType.TOPIC, batch, keys, lenient=True)
+        return found
+
+    def alter_broker_config(self, broker: int, changes: Mapping[str, Change]) -> None:
         """Set these dynamic settings of one broker; None deletes."""
-        self._alter_config(ConfigResourceType.BROKER, str(broker), changes)
+        self._alter_configs(ConfigResourceType.BROKER, {str(broker): changes})
 
-    def alter_topic_config(self, topic: str, changes: Mapping[str, str | None]) -> None:
+    def alter_topic_config(self, topic: str, changes: Mapping[str, Change]) -> None:
         """Set these settings of one topic; None deletes."""
-        self._alter_config(ConfigResourceType.TOPIC, topic, changes)
+        self._alter_configs(ConfigResourceType.TOPIC, {topic: changes})
+
+    def alter_topic_configs(self, changes: Mapping[str, Mapping[str, Change]]) -> None:
+        """Set settings of many topics; None deletes. All are asked for, whatever becomes of some."""
+        self._alter_configs(ConfigResourceType.TOPIC, changes)
+
+    def offsets(self, leaders: Mapping[TopicPartition, int]) -> dict[TopicPartition, Offsets]:
+        """Start and end offset of these partitions, asked of their leaders; what no leader told is left out."""
+
+        def ask(wanted: dict[Any, Any]) -> dict[Any, Any]:
+            what = "the leaders did not list offsets"
+            return dict(self._ask(what, "list_partition_offsets", wanted, passing=is_silence, timeout_ms=RETRY_MS))
+
+        return list_offsets(ask, leaders)
+
+    def coordinated_groups(self, broker: int) -> list[dict[str, Any]]:
+        """The groups of any kind that this broker coordinates, as kafka-python lists them."""
+        return list(self._ask(f"broker {broker} did not list its groups", "list_groups", [broker]))
 
     def elect_preferred_leaders(self, partitions: Iterable[TopicPartition]) -> None:
         """Make the first replica of each partition its leader, where it is in sync and not the leader already."""
@@ -296,37 +324,80 @@ class Cluster:
             what = "the controller did not elect preferred leaders"
             self._ask(what, "elect_leaders", 0, by_topic(batch), raise_errors=False)
 
-    def _describe_config(self, kind: ConfigResourceType, name: str, keys: Sequence[str]) -> dict[str, ConfigValue]:
-        what = f"the settings of {kind.name.lower()} {name} could not be read"
+    def _describe_configs(
+        self, kind: ConfigResourceType, names: Sequence[str], keys: Sequence[str], *, lenient: bool = False
+    ) -> dict[str, dict[str, ConfigValue]]:
+        what = f"the settings of {kind.name.lower()} {names[0]} could not be read"
         always = ALWAYS_SET[kind]
-        resource = ConfigResource(kind, name, [*keys, always])
-        answer = self._ask(what, "describe_configs", [resource], config_filter="all")
-        entries = answer[kind.name.lower()].get(name, {})
-        if always not in entries:  # kafka-python drops the error that came instead
+        resources = [ConfigResource(kind, name, [*keys, always]) for name in names]
+        answer = self._ask(what, "describe_configs", resources, config_filter="all")[kind.name.lower()]
+        # Kafka-python drops the error of a resource: then not even the setting that all of them have is there.
+        missing = [name for name in names if always not in answer.get(name, {})]
+        if missing and not lenient:
             raise ClusterError(f"{what}: is it there, and is this user allowed to describe its settings?")
         return {
-            key: ConfigValue(entries[key]["value"], entries[key]["config_source"])
-            for key in keys
-            if key in entries and entries[key]["value"] not in (None, "")
+            name: {
+                key: ConfigValue(answer[name][key]["value"], answer[name][key]["config_source"])
+                for key in keys
+                if key in answer[name] and answer[name][key]["value"] not in (None, "")
+            }
+            for name in names
+            if name not in missing
         }
 
-    def _alter_config(self, kind: ConfigResourceType, name: str, changes: Mapping[str, str | None]) -> None:
-        if not changes:
-            return
-        operations = {key: ("DELETE", None) if value is None else ("SET", value) for key, value in changes.items()}
-        what = f"the settings of {kind.name.lower()} {name} could not be changed"
-        resource = ConfigResource(kind, name, operations)
-        # Kafka does not list throttle rates among a broker's known settings until one is set.
-        answer = self._ask(what, "alter_configs", [resource], raise_on_unknown=False)
-        result = answer[kind.name.lower()].get(name, "not answered")
-        if result != "OK":
-            raise ClusterError(f"{kind.name.lower()} {name} did not take {dict(changes)}: {result}")
+    def _alter_configs(self, kind: ConfigResourceType, changes: Mapping[str, Mapping[str, Change]]) -> None:
+        refused: dict[str, str] = {}
+        for batch in _batches(((name, wanted) for name, wanted in changes.items() if wanted), TOPICS_AT_ONCE):
+            resources = [
+                ConfigResource(kind, name, {key: _operation(change) for key, change in wanted.items()})
+                for name, wanted in batch
+            ]
+            what = f"the settings of {kind.name.lower()} {batch[0][0]} could not be changed"
+            # Kafka does not list throttle rates among a broker's known settings until one is set.
+            answer = self._ask(what, "alter_configs", resources, raise_on_unknown=False)[kind.name.lower()]
+            refused |= {name: answer.get(name, NOT_ANSWERED) for name, _ in batch if answer.get(name) != "OK"}
+        if refused:
+            listed = "; ".join(f"{kind.name.lower()} {name}: {why}" for name, why in sorted(refused.items())[:10])
+            raise ClusterError(f"settings were not taken by {listed}")
+
+
+def _allowed(described: Mapping[str, Any]) -> frozenset[str]:
+    operations = described.get("authorized_operations")
+    return NEEDED_ON_CLUSTER if operations is None else frozenset(operations)
+
+
+def _operation(change: Change) -> tuple[str, str | None]:
+    if change is None:
+        return ("DELETE", None)
+    if isinstance(change, Entries):
+        return ("SUBTRACT" if change.out else "APPEND", ",".join(change.values))
+    return ("SET", change)
+
+
+def _log_dir(entry: Mapping[str, Any]) -> LogDir:
+    return LogDir(
+        path=entry["log_dir"],
+        online=entry["error_code"] == NoError.errno,
+        total_bytes=_known(entry.get("total_bytes")),
+        usable_bytes=_known(entry.get("usable_bytes")),
+        replicas=[
+            HeldReplica(
+                TopicPartition(topic["name"], part["partition_index"]), part["partition_size"], part["is_future_key"]
+            )
+            for topic in entry["topics"]
+            for part in topic["partitions"]
+        ],
+    )
+
+
+def _known(value: int | None) -> int | None:
+    return None if value is None or value < 0 else value
 
 
 Item = TypeVar("Item")
 
 
-def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
+def _batches(items: Iterable[Item], size: int = BATCH) -> Iterator[list[Item]]:
     iterator = iter(items)
-    while batch := list(islice(iterator, BATCH)):
+    while batch := list(islice(iterator, size)):
         yield batch

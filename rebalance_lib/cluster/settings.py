@@ -7,6 +7,9 @@ counterpart only tune a client, and are passed over, as Kafka's tools pass over 
 
 No message here ever has the value of a setting that may be a secret.
 
+With OAUTHBEARER, username and password are the id and the secret of a client that the identity provider knows; without
+a ``sasl.oauthbearer.token.endpoint.url``, the password is the token itself.
+
 Example: ``security.protocol=SASL_SSL``, ``sasl.mechanism=PLAIN`` and a ``sasl.jaas.config`` with username and password
 give ``security_protocol``, ``sasl_mechanism``, ``sasl_plain_username`` and ``sasl_plain_password``.
 """
@@ -18,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from rebalance_lib.cluster.oauth import ENDPOINT, ClientCredentials, GivenToken
 from rebalance_lib.errors import InvalidInputError
 
 NAMES: Final = {
@@ -34,6 +38,7 @@ NAMES: Final = {
 }
 NUMBERS: Final = {
     "connections.max.idle.ms": "connections_max_idle_ms",
+    "default.api.timeout.ms": "bootstrap_timeout_ms",  # what is waited in all until the cluster is reached
     "metadata.max.age.ms": "metadata_max_age_ms",
     "receive.buffer.bytes": "receive_buffer_bytes",
     "reconnect.backoff.max.ms": "reconnect_backoff_max_ms",
@@ -43,13 +48,21 @@ NUMBERS: Final = {
     "send.buffer.bytes": "send_buffer_bytes",
 }
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+OAUTH: Final = "OAUTHBEARER"
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTH)
+# Kafka's names of what OAuth calls client id, client secret and scope: as settings, and in a login module.
+CLIENT_ID: Final = ("sasl.oauthbearer.client.credentials.client.id", "clientId")
+CLIENT_SECRET: Final = ("sasl.oauthbearer.client.credentials.client.secret", "clientSecret")
+SCOPE: Final = ("sasl.oauthbearer.scope", "scope")
+LOGIN_HANDLER: Final = "sasl.login.callback.handler.class"  # Kafka's own for OAuth does what is done here
 STORES: Final = {
     "truststore": ("ssl_cafile",),
     "keystore": ("ssl_certfile", "ssl_keyfile"),  # Kafka's PEM key store is one file with the key and its certificates
 }
 SECURITY = re.compile(r"(sasl|ssl|security)\.")
-_JAAS_MODULE = re.compile(r"(?:[\w.]+\.)?(?:Plain|Scram)LoginModule\s+(?:required|requisite|sufficient|optional)\s")
+_JAAS_MODULE = re.compile(
+    r"(?:[\w.]+\.)?(?:Plain|Scram|OAuthBearer)LoginModule\s+(?:required|requisite|sufficient|optional)\b"
+)
 _JAAS_OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([^\s;"']+))""")
 
 
@@ -62,9 +75,11 @@ def client_settings(properties: Mapping[str, Any]) -> dict[str, Any]:
     given = {key: str(value).strip() for key, value in properties.items() if value is not None}
     settings: dict[str, Any] = {name: given[key] for key, name in NAMES.items() if given.get(key)}
     settings |= {name: _number(key, given[key]) for key, name in NUMBERS.items() if given.get(key)}
-    handled = {*NAMES, *NUMBERS}
-    if given.get("sasl.jaas.config"):
-        settings |= _credentials(given["sasl.jaas.config"])
+    handled = {*NAMES, *NUMBERS, ENDPOINT, CLIENT_ID[0], CLIENT_SECRET[0], SCOPE[0]}
+    options = _login(given["sasl.jaas.config"]) if given.get("sasl.jaas.config") else {}
+    settings |= {f"sasl_plain_{name}": options[name] for name in ("username", "password") if name in options}
+    if given.get(LOGIN_HANDLER, "").endswith(".OAuthBearerLoginCallbackHandler"):
+        handled.add(LOGIN_HANDLER)
     for store, names in STORES.items():
         settings |= _store(store, names, given)
         handled |= {f"ssl.{store}.{end}" for end in ("location", "type", "password")}
@@ -76,7 +91,7 @@ def client_settings(properties: Mapping[str, Any]) -> dict[str, Any]:
             f"{', '.join(unknown)}: this client has no such setting; known are SASL with {', '.join(MECHANISMS)} "
             "and TLS with PEM files; remove it, or connect through another listener"
         )
-    return _checked(settings)
+    return _with_token(_checked(settings), {**options, **given})
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:
@@ -89,10 +104,22 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         if settings.get(name) and not Path(settings[name]).is_file():
             raise InvalidInputError(f"{settings[name]}, named in the client settings, is not a file that can be read")
     sasl = str(settings.get("security_protocol", "")).startswith("SASL")
-    if sasl and settings.get("sasl_mechanism") in MECHANISMS:
+    if sasl and settings.get("sasl_mechanism") == OAUTH:
+        if "sasl_oauth_token_provider" not in settings:
+            raise InvalidInputError(
+                f"{OAUTH} needs a token: set {ENDPOINT} with a client id and secret, or a token as sasl.password"
+            )
+    elif sasl and settings.get("sasl_mechanism") in MECHANISMS:
         for name in ("username", "password"):
             if not settings.get(f"sasl_plain_{name}"):
                 raise InvalidInputError(f"SASL needs a {name}: set sasl.jaas.config, or sasl.{name}")
+
+
+def secrets(settings: Mapping[str, Any]) -> list[str]:
+    """What in these settings must not be seen: passwords, and what gets tokens or is one."""
+    provider = settings.get("sasl_oauth_token_provider")
+    found = (settings.get("sasl_plain_password"), settings.get("ssl_password"), getattr(provider, "secret", None))
+    return [str(secret) for secret in found if secret]
 
 
 def read_properties(text: str) -> dict[str, str]:
@@ -121,19 +148,42 @@ def _number(key: str, value: str) -> int:
         raise InvalidInputError(f"{key} is {value!r}, not a whole number") from error
 
 
-def _credentials(jaas: str) -> dict[str, str]:
-    if not _JAAS_MODULE.match(jaas):
+def _with_token(settings: dict[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
+    """The settings, and for OAUTHBEARER what gets its tokens in place of username and password."""
+    if settings.get("sasl_mechanism") != OAUTH:
+        return settings
+    username, password = (settings.pop(f"sasl_plain_{name}", "") for name in ("username", "password"))
+    if given.get(ENDPOINT):
+        client = next((given[name] for name in CLIENT_ID if given.get(name)), username)
+        secret = next((given[name] for name in CLIENT_SECRET if given.get(name)), password)
+        if not client or not secret:
+            raise InvalidInputError(
+                f"{ENDPOINT} needs a client id and secret: set {CLIENT_ID[0]} and {CLIENT_SECRET[0]}"
+            )
+        scope = next((given[name] for name in SCOPE if given.get(name)), "")
+        settings["sasl_oauth_token_provider"] = ClientCredentials(
+            given[ENDPOINT], client, secret, scope, settings.get("ssl_cafile")
+        )
+    elif password:
+        settings["sasl_oauth_token_provider"] = GivenToken(password)
+    return settings
+
+
+def _login(jaas: str) -> dict[str, str]:
+    module = _JAAS_MODULE.match(jaas)
+    if not module:
         raise InvalidInputError(
-            "sasl.jaas.config: this client reads PlainLoginModule and ScramLoginModule, followed by required; "
-            "give one of these with username and password"
+            "sasl.jaas.config: this client reads PlainLoginModule, ScramLoginModule and OAuthBearerLoginModule, "
+            "followed by required; give one of these with username and password, or clientId and clientSecret"
         )
     options = {
         name: re.sub(r"\\(.)", r"\1", double or single) or bare
         for name, double, single, bare in _JAAS_OPTION.findall(jaas)
     }
-    if missing := [name for name in ("username", "password") if name not in options]:
+    needed = () if "OAuthBearer" in module[0] else ("username", "password")
+    if missing := [name for name in needed if name not in options]:
         raise InvalidInputError(f'sasl.jaas.config has no {" and no ".join(missing)}; write {missing[0]}="..."')
-    return {"sasl_plain_username": options["username"], "sasl_plain_password": options["password"]}
+    return options
 
 
 def _store(store: str, names: tuple[str, ...], given: Mapping[str, str]) -> dict[str, str]:

@@ -8,28 +8,34 @@ from typing import Any
 
 import pyarrow as pa
 
-from rebalance_lib.cluster.client import Cluster, PartitionState, Reassignment
+from rebalance_lib.cluster.client import Cluster
+from rebalance_lib.cluster.offsets import Offsets
+from rebalance_lib.cluster.values import LogDir, PartitionState, Reassignment
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.topology import BROKERS, REPLICAS, Snapshot, TopicPartition
 
+MIN_INSYNC = "min.insync.replicas"
 Holding = tuple[str, int]  # log dir and bytes of one replica on one broker
 
 
 def take_snapshot(cluster: Cluster) -> Snapshot:
-    """Brokers with racks and log dirs, and every replica with its size, leader, ISR and reassignment marks.
+    """Brokers with racks and log dirs, and every replica with its size, leader, ISR, reassignment marks and offsets.
 
-    Sizes are the replica's own, from the log dirs of its broker. Where a broker is down or does not answer, its
-    replicas are there all the same, with no size.
+    Each replica also has its topic's ``min.insync.replicas``.
+
+    Sizes are the replica's own, from the log dirs of its broker; offsets are the leader's. Where a broker is down or
+    does not answer, its replicas are there all the same, with no size, and what it leads has no offsets.
     """
     described = cluster.describe()
     moving = cluster.reassignments()
     partitions = cluster.partitions()
     brokers, held = _brokers(cluster, described["brokers"])
+    offsets = cluster.offsets({tp: state.leader for tp, state in partitions.items() if state.leader is not None})
     return Snapshot(
         cluster_id=described["cluster_id"],
         taken_at=datetime.now(UTC).isoformat(timespec="seconds"),
         brokers=pa.Table.from_pylist(brokers, schema=BROKERS),
-        replicas=_replicas(partitions, moving, held),
+        replicas=_replicas(partitions, moving, held, offsets, _min_insync(cluster, partitions)),
     )
 
 
@@ -40,17 +46,15 @@ def _brokers(
     held: dict[tuple[str, int, int], Holding] = {}
     for entry in sorted(entries, key=lambda e: int(e["broker_id"])):
         broker = entry["broker_id"]
-        log_dirs = []
+        log_dirs: list[LogDir] = []
         alive = not entry.get("is_fenced")
         if alive:
             with suppress(ClusterError):
                 log_dirs = cluster.log_dirs(broker)
         for log_dir in log_dirs:
-            for topic in log_dir["topics"]:
-                for part in topic["partitions"]:
-                    if not part["is_future_key"]:
-                        key = (topic["name"], part["partition_index"], broker)
-                        held[key] = (log_dir["log_dir"], part["partition_size"])
+            for replica in log_dir.replicas:
+                if not replica.future:
+                    held[*replica.partition, broker] = (log_dir.path, replica.size)
         rows.append(
             {
                 "broker": broker,
@@ -59,23 +63,34 @@ def _brokers(
                 "port": entry["port"],
                 "alive": alive,
                 "log_dirs": [
-                    {"path": d["log_dir"], "total_bytes": d["total_bytes"], "usable_bytes": d["usable_bytes"]}
-                    for d in log_dirs
-                    if d["error_code"] == 0
+                    {"path": one.path, "total_bytes": one.total_bytes, "usable_bytes": one.usable_bytes}
+                    for one in log_dirs
+                    if one.online
                 ],
             }
         )
     return rows, held
 
 
+def _min_insync(cluster: Cluster, partitions: dict[TopicPartition, PartitionState]) -> dict[str, int]:
+    """The topics' own least numbers of in-sync replicas; none where this user may not read settings."""
+    with suppress(ClusterError):
+        found = cluster.topic_configs({tp.topic for tp in partitions}, [MIN_INSYNC])
+        return {topic: int(values[MIN_INSYNC].value) for topic, values in found.items() if MIN_INSYNC in values}
+    return {}
+
+
 def _replicas(
     partitions: dict[TopicPartition, PartitionState],
     moving: dict[TopicPartition, Reassignment],
     held: dict[tuple[str, int, int], Holding],
+    offsets: dict[TopicPartition, Offsets],
+    min_insync: dict[str, int],
 ) -> pa.Table:
     columns: dict[str, list[Any]] = {name: [] for name in REPLICAS.names}
     for tp, state in sorted(partitions.items()):
         reassignment = moving.get(tp)
+        start_offset, end_offset = offsets.get(tp, (None, None))
         for position, broker in enumerate(state.replicas):
             log_dir, size = held.get((tp.topic, tp.partition, broker), (None, None))
             row = (
@@ -90,6 +105,9 @@ def _replicas(
                 state.internal,
                 size,
                 log_dir,
+                start_offset,
+                end_offset,
+                min_insync.get(tp.topic),
             )
             for name, value in zip(REPLICAS.names, row, strict=True):
                 columns[name].append(value)

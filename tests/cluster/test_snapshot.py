@@ -25,8 +25,10 @@ def test_replicas_have_their_own_size_leader_isr_and_log_dir(cluster, kafka, top
         (1, 1, 4, False),
     ]
     assert all(r["in_sync"] and not r["adding"] and not r["removing"] and not r["internal"] for r in found)
+    assert {r["min_insync_replicas"] for r in found} == {1}
     assert all(r["size_bytes"] >= 50_000 for r in found)
     assert all(f"broker-{r['broker']}/data-" in r["log_dir"] for r in found)
+    assert all((r["start_offset"], r["end_offset"]) == (0, 5) for r in found)
     assert snapshot.cluster_id == kafka.cluster_id
 
 
@@ -66,8 +68,12 @@ def test_a_dead_broker_is_marked_and_its_replicas_have_no_size(new_kafka):
     kafka = new_kafka(brokers=2, racks=2)
     admin = kafka.admin()
     write_topic(admin, kafka.bootstrap_servers, "orders", [[1, 2]], 20_000)
+    write_topic(admin, kafka.bootstrap_servers, "alone", [[2]], 20_000)
     admin.close()
     kafka.kill(2)
+    for _ in range(20):  # one that refused is not asked again where another can tell
+        with Cluster({"bootstrap_servers": kafka.bootstrap_servers}) as cluster:
+            assert cluster._ask("", "describe_cluster", attempts=2)
     with Cluster({"bootstrap_servers": kafka.bootstrap_servers}) as cluster:
         while 2 in cluster.alive_brokers():
             time.sleep(0.2)
@@ -76,6 +82,8 @@ def test_a_dead_broker_is_marked_and_its_replicas_have_no_size(new_kafka):
     assert [broker.id for broker in snapshot.alive_brokers()] == [1]
     found = rows(snapshot, "orders")
     assert [(r["broker"], r["in_sync"], r["size_bytes"] is None) for r in found] == [(1, True, False), (2, False, True)]
+    assert [(r["start_offset"], r["end_offset"]) for r in found] == [(0, 2), (0, 2)]
+    assert [(r["leader"], r["end_offset"]) for r in rows(snapshot, "alone")] == [(False, None)]
 
 
 def test_what_is_written_is_read_back(cluster, topic, tmp_path):
