@@ -20,8 +20,11 @@ from rebalance_lib.topology import Snapshot
 
 def current_assignment(snapshot: Snapshot) -> Plan:
     """Every partition of the snapshot with its replicas in order, without those that are being added."""
-    replicas = snapshot.replicas.filter(pc.invert(snapshot.replicas["adding"]))
-    rows = replicas.sort_by([("topic", "ascending"), ("partition", "ascending"), ("position", "ascending")])
+    rows = snapshot.replicas.select(["topic", "partition", "position", "broker"])
+    adding = snapshot.replicas["adding"]
+    if pc.any(adding).as_py():
+        rows = rows.filter(pc.invert(adding))
+    rows = _in_order(rows)
     topics = rows["topic"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
     partitions = rows["partition"].to_numpy()
     starts = np.flatnonzero(np.r_[True, (np.diff(topics) != 0) | (np.diff(partitions) != 0)][: rows.num_rows])
@@ -37,6 +40,14 @@ def current_assignment(snapshot: Snapshot) -> Plan:
             }
         )
     )
+
+
+def _in_order(rows: pa.Table) -> pa.Table:
+    """By topic, partition and position, which is how snapshots are written: sorting is for those that are not."""
+    keys, position = partition_keys(rows)[0], rows["position"].to_numpy()
+    if np.all((keys[1:] > keys[:-1]) | ((keys[1:] == keys[:-1]) & (position[1:] > position[:-1]))):
+        return rows
+    return rows.take(pa.array(np.lexsort((position, keys))))
 
 
 def changes_only(before: Plan, target: Plan) -> Plan:

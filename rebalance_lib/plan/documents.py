@@ -14,7 +14,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from rebalance_lib.errors import PlanFormatError
-from rebalance_lib.plan.faults import shown
+from rebalance_lib.topology.naming import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

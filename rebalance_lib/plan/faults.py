@@ -17,14 +17,13 @@ Example: of the entries ``foo-0 on [1, 2]`` and ``foo-1 on [3, 3]`` the fault is
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rebalance_lib.plan.columns import Lists, list_lengths, one_chunk, partition_keys
+from rebalance_lib.topology.naming import partition_name, shown, topic_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ANY_LOG_DIR = "any"
-_MAX_TOPIC_LENGTH = 249
-_LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +45,6 @@ class Fault:
 
     def __str__(self) -> str:
         return f"entry {self.entry} ({self.partition}): {self.field} is {shown(self.value)}: {self.problem}"
-
-
-def shown(value: object) -> str:
-    """A value as an error message shows it: as JSON writes it, and never longer than a line."""
-    text = json.dumps(value, default=repr)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-def partition_name(topic: object, partition: object) -> str:
-    """Whatever was given as topic and partition, as Kafka prints them, and no longer than a line."""
-    name = f"{topic}-{partition}"
-    return name if len(name) <= 100 else f"{name[:60]}...{name[-37:]}"
-
-
-def topic_problem(topic: str) -> str | None:
-    """Why Kafka would not take this as a topic's name, or None if it would."""
-    if topic in {"", ".", ".."}:
-        return "no topic can have this name; give the topic's name"
-    if len(topic) > _MAX_TOPIC_LENGTH:
-        limit = f"a topic's name has at most {_MAX_TOPIC_LENGTH} characters, this has {len(topic)}"
-        return f"{limit}; give the topic's name"
-    if not _LEGAL_TOPIC.fullmatch(topic):
-        return "a topic's name has only letters, digits, '.', '_' and '-'; give the topic's name"
-    return None
 
 
 def log_dir_problem(log_dir: str | None) -> str | None:

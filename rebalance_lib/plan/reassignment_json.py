@@ -31,8 +31,8 @@ from rebalance_lib.errors import PlanFormatError
 from rebalance_lib.plan.columns import one_chunk
 from rebalance_lib.plan.documents import VERSION, check_int32, check_keys, check_text, decoded, load_document
 from rebalance_lib.plan.entry_json import entry_texts
-from rebalance_lib.plan.faults import partition_name, shown
 from rebalance_lib.plan.plan import PLAN_SCHEMA, Plan
+from rebalance_lib.topology.naming import partition_name, shown
 
 _REQUIRED = ("topic", "partition", "replicas")
 _DOCUMENT = pa.schema([pa.field("version", pa.int32()), pa.field("partitions", pa.list_(pa.struct(list(PLAN_SCHEMA))))])

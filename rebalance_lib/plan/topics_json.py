@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from rebalance_lib.errors import PlanFormatError
 from rebalance_lib.plan.documents import VERSION, check_keys, check_text, decoded, load_document
-from rebalance_lib.plan.faults import shown, topic_problem
+from rebalance_lib.topology.naming import shown, topic_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,7 +12,8 @@ Rules, each with the name that a violation carries:
     rack-spread           replicas are in no fewer racks than before and, unless there are more of them now,
                           no rack has more of them than the fullest one had before
 
-A partition with fewer replicas than it had racks cannot be in as many: one rack a replica is enough then.
+A partition with fewer replicas than it had racks cannot be in as many: one rack a replica is enough then. Nor can it
+use racks whose brokers are all drained: then it must be in as many as are left, shared as evenly as these allow.
 As in Kafka, racks count only if all brokers have one. Brokers that are gone have no rack that could count
 before.
 
@@ -96,7 +97,7 @@ def verify_plan(
             *_broker_violations(case, allowed),
             *_drain_violations(case, drained),
             *_replication_factor_violations(case, replication_factor),
-            *_rack_violations(case),
+            *_rack_violations(case, drained),
         ]
     )
 
@@ -220,23 +221,36 @@ def _replication_factor_violations(case: _Case, asked: ReplicationFactor) -> Ite
         yield case.violation(row, Rule.REPLICATION_FACTOR, message)
 
 
-def _rack_violations(case: _Case) -> Iterator[Violation]:
+def _rack_violations(case: _Case, drained: NDArray[np.int32]) -> Iterator[Violation]:
     if case.racks is None:
         return
     racks_before = case.rack_of(case.before)
     spread_before, fullest_before = _spread(case.before, racks_before)
     spread, fullest = _spread(case.after, case.rack_of(case.after))
     replicas, replicas_before = case.after.lengths, case.before.lengths
-    fewer = case.known & (spread < np.minimum(spread_before, replicas))
+    left = np.bincount(case.racks[~np.isin(case.broker_ids, drained)])
+    fewer = case.known & (spread < np.minimum(np.minimum(spread_before, replicas), np.count_nonzero(left)))
     for row in np.flatnonzero(fewer):
         message = f"its replicas were in {spread_before[row]} racks and would be in {spread[row]}"
         yield case.violation(row, Rule.RACK_SPREAD, message)
     # Shares of racks can be compared where all replicas before had a rack and there are no more of them.
     all_racked = case.before.count_by_row(racks_before < 0) == 0
     comparable = case.known & (replicas <= replicas_before) & all_racked
-    for row in np.flatnonzero(comparable & ~fewer & (fullest > fullest_before)):
+    allowed = fullest_before
+    if len(drained):
+        allowed = np.maximum(allowed, _least_fullest(left, int(replicas.max(initial=0)))[replicas])
+    for row in np.flatnonzero(comparable & ~fewer & (fullest > allowed)):
         message = f"one rack had {fullest_before[row]} of its replicas and one would have {fullest[row]}"
         yield case.violation(row, Rule.RACK_SPREAD, message)
+
+
+def _least_fullest(brokers_in_rack: NDArray[np.int64], most_replicas: int) -> NDArray[np.int64]:
+    """By number of replicas: the fewest that the fullest rack must hold of them."""
+    least = np.zeros(most_replicas + 1, dtype=np.int64)
+    for number in range(1, most_replicas + 1):
+        level = least[number - 1]
+        least[number] = level if np.minimum(brokers_in_rack, level).sum() >= number else level + 1
+    return least
 
 
 def _spread(replicas: Lists, racks: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_lib.plan import PLAN_SCHEMA
-from rebalance_lib.plan.faults import first_fault, topic_problem
+from rebalance_lib.plan.faults import first_fault
+from rebalance_lib.topology.naming import topic_problem
 from tests.plan.strategies import entry_lists
 
 

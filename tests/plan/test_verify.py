@@ -143,10 +143,21 @@ def rules_by_hand(old, new, racks, allowed, drained):
     if None not in racks.values():
         was = Counter(racks[broker] for broker in old if broker in racks)
         becomes = Counter(racks[broker] for broker in new if broker in racks)
-        fuller = max(becomes.values(), default=0) > max(was.values(), default=0)
+        left = Counter(rack for broker, rack in racks.items() if broker not in drained)
+        allowed_share = max(max(was.values(), default=0), least_share(left, len(new)) if drained else 0)
+        fuller = max(becomes.values(), default=0) > allowed_share
         comparable = len(new) <= len(old) and was.total() == len(old)
-        if len(becomes) < min(len(was), len(new)) or (comparable and fuller):
+        if len(becomes) < min(len(was), len(new), len(left)) or (comparable and fuller):
             yield Rule.RACK_SPREAD
+
+
+def least_share(left, replicas):
+    """What the fullest rack holds if replicas are dealt out one by one to racks with brokers that are still free."""
+    share = 0
+    for dealt in range(replicas):
+        if sum(min(brokers, share) for brokers in left.values()) <= dealt:
+            share += 1
+    return share
 
 
 ids = st.integers(0, 7)
@@ -175,3 +186,20 @@ def test_the_verifier_says_what_a_plain_reading_of_the_rules_says(racks, cases, 
         for rule in rules_by_hand(old, new, racks, allowed, drained)
     }
     assert {(violation.partition.partition, violation.rule) for violation in found} == expected
+
+
+def test_a_drained_rack_no_longer_counts():
+    brokers = [Broker(1, "a"), Broker(2, "b"), Broker(3, "c"), Broker(4, "a")]
+    before = Plan.from_assignment({TopicPartition("foo", 0): [1, 2, 3]})
+    to_a_again = Plan.from_assignment({TopicPartition("foo", 0): [1, 2, 4]})
+    assert verify_plan(to_a_again, brokers=brokers, before=before, drained_brokers=[3]) == []
+    [worse, *_] = verify_plan(to_a_again, brokers=brokers, before=before)
+    assert worse.rule is Rule.RACK_SPREAD
+
+
+def test_what_is_left_of_racks_must_still_be_shared_evenly():
+    brokers = [Broker(id_, rack) for id_, rack in ((1, "a"), (2, "b"), (3, "c"), (4, "a"), (5, "b"), (6, "a"))]
+    before = Plan.from_assignment({TopicPartition("foo", 0): [1, 2, 3]})
+    all_in_a = Plan.from_assignment({TopicPartition("foo", 0): [1, 4, 6]})
+    [found] = verify_plan(all_in_a, brokers=brokers, before=before, drained_brokers=[3])
+    assert (found.rule, found.message) == (Rule.RACK_SPREAD, "its replicas were in 3 racks and would be in 1")
