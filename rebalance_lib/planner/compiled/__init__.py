@@ -1,0 +1,1 @@
+"""The loops over replicas, compiled by numba: arrays in, arrays changed in place."""

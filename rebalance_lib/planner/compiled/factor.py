@@ -1,0 +1,37 @@
+"""Which replicas to drop when a replication factor goes down, see ``modes.factor``."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def drop_surplus(offsets, broker, held, rack, alive, gives, factor, load):
+    """By slot, whether it stays; loads are kept up to date from partition to partition. What may not go, stays."""
+    keep = np.ones(len(broker), np.bool_)
+    for p in range(len(factor)):
+        begin, end = offsets[p], offsets[p + 1]
+        surplus = end - begin - factor[p]
+        while surplus > 0:
+            worst, worst_dead, worst_rack = -1, False, 0
+            for slot in range(begin, end):
+                b = broker[slot]
+                if not keep[slot] or not gives[b] or (slot == begin and alive[b]):
+                    continue
+                dead = not alive[b]
+                crowd = 0
+                for other in range(begin, end):
+                    if keep[other] and rack[broker[other]] == rack[b]:
+                        crowd += 1
+                better = worst < 0 or (dead and not worst_dead)
+                if worst >= 0 and dead == worst_dead:
+                    better = crowd > worst_rack or (crowd == worst_rack and load[b] > load[broker[worst]])
+                if better:
+                    worst, worst_dead, worst_rack = slot, dead, crowd
+            if worst < 0:
+                break
+            keep[worst] = False
+            load[broker[worst]] -= held[worst]
+            surplus -= 1
+    return keep

@@ -1,0 +1,237 @@
+"""Who leads: leadership evened out by the order of replica lists, with as few changes as can be.
+
+Constraints: a leader is one of the partition's replicas, on a broker that may lead. A partition whose leader still has
+its replica keeps it, unless its broker leads too many.
+
+1. Partitions without a leader, because its replica left, take the replica whose broker lacks the most.
+2. Brokers above their band hand partitions to followers below theirs, then to any that lack leaders, each directly: one
+   change for one leader. Then brokers below their band take from brokers that can spare some.
+3. What is left needs a detour: a chain of brokers, each handing one partition to the next, found by breadth-first
+   search, so that it is the shortest one.
+4. Changes that the others have made needless are taken back.
+
+Example: brokers 1, 2 and 3 lead 3, 1 and 0 of four partitions on [1,2], [1,2], [1,2] and [2,3]; one or two is fair.
+No partition of 1 has a replica on 3, so 1 hands one to 2, and 2 hands its own to 3. They lead 2, 1 and 1 after two
+changes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+NONE = -1
+WORK = 1  # partitions looked at in search of chains, for each replica there is
+
+
+@njit(cache=True)
+def keep_or_appoint(offsets, broker, leads, movable, may_lead, share):
+    """Keep each leader whose replica is still there, then appoint one for each other partition; counts by broker."""
+    counts = np.zeros(len(share), np.int64)
+    vacant = 0
+    for p in range(len(leads)):
+        keeps = False
+        for slot in range(offsets[p], offsets[p + 1]):
+            if broker[slot] == leads[p] and leads[p] >= 0:
+                keeps = may_lead[leads[p]] > 0 or not movable[p]
+        if keeps:
+            counts[leads[p]] += 1
+        else:
+            leads[p] = NONE
+            vacant += 1
+    if vacant == 0:
+        return counts
+    for p in range(len(leads)):
+        if leads[p] != NONE:
+            continue
+        best = NONE
+        for slot in range(offsets[p], offsets[p + 1]):
+            b = broker[slot]
+            if b >= 0 and may_lead[b] and (best == NONE or share[b] - counts[b] > share[best] - counts[best]):
+                best = b
+        leads[p] = best
+        if best != NONE:
+            counts[best] += 1
+    return counts
+
+
+@njit(cache=True)
+def hand_over(offsets, broker, leads, movable, may_lead, share, low, high, counts):
+    """Bring brokers within their bands: directly where a follower lacks leaders, by a chain where none does.
+
+    Returns whether the search for chains came to its end.
+    """
+    size = len(share)
+    for turn in range(3):
+        for p in range(len(leads)):
+            s = leads[p]
+            if s == NONE or not movable[p]:
+                continue
+            # First from those that lead too many to those that lead too few, then each of them with who is between.
+            if counts[s] <= (high[s] if turn < 2 else max(float(low[s]), share[s])):
+                continue
+            best = NONE
+            most = 0.0
+            for slot in range(offsets[p], offsets[p + 1]):
+                b = broker[slot]
+                if b < 0 or b == s or not may_lead[b]:
+                    continue
+                lack = share[b] - counts[b] if turn == 1 else float(low[b] - counts[b])
+                if lack > most and counts[b] < high[b]:
+                    best, most = b, lack
+            if best != NONE:
+                leads[p] = best
+                counts[s] -= 1
+                counts[best] += 1
+    return chains(offsets, broker, leads, movable, may_lead, share, low, high, counts, size)
+
+
+@njit(cache=True)
+def chains(offsets, broker, leads, movable, may_lead, share, low, high, counts, size):
+    """Shortest chains from brokers that lead too many, then to brokers that lead too few; whether all were found."""
+    # Partitions by leader, kept as lists linked both ways, since leaders change with every chain.
+    first = np.full(size, NONE, np.int64)
+    after = np.full(len(leads), NONE, np.int64)
+    before = np.full(len(leads), NONE, np.int64)
+    for p in range(len(leads) - 1, -1, -1):
+        if leads[p] != NONE and movable[p]:
+            link(first, after, before, leads[p], p)
+    via = np.empty(size, np.int64)
+    seen = np.empty(size, np.bool_)
+    queue = np.empty(size, np.int32)
+    work = WORK * len(broker)
+    # After a search in vain, nobody that it came by can reach more than it did; until leaders change again.
+    closed = np.zeros(size, np.bool_)
+    for direction in range(2):
+        closed[:] = False
+        for b in range(size):
+            while work > 0 and not closed[b] and (counts[b] > high[b] if direction == 0 else counts[b] < low[b]):
+                tail = 0
+                seen[:] = False
+                via[:] = NONE
+                if direction == 0:
+                    queue[0] = b
+                    seen[b] = True
+                    tail = 1
+                else:
+                    for source in range(size):
+                        if source != b and counts[source] > low[source] and counts[source] > share[source]:
+                            queue[tail] = source
+                            seen[source] = True
+                            tail += 1
+                goal = NONE if direction == 0 else b
+                end, looked = search(
+                    offsets, broker, may_lead, share, high, counts, first, after, via, seen, queue, tail, goal
+                )
+                work -= looked
+                if end == NONE:
+                    for other in range(size):
+                        closed[other] |= seen[other] if direction == 0 else not seen[other]
+                    break
+                closed[:] = False
+                while via[end] != NONE:
+                    p = via[end]
+                    s = leads[p]
+                    unlink(first, after, before, s, p)
+                    link(first, after, before, end, p)
+                    leads[p] = end
+                    counts[end] += 1
+                    counts[s] -= 1
+                    end = s
+    return work > 0
+
+
+@njit(cache=True)
+def link(first, after, before, b, p):
+    """Put partition p at the head of the list of broker b."""
+    after[p] = first[b]
+    before[p] = NONE
+    if first[b] != NONE:
+        before[first[b]] = p
+    first[b] = p
+
+
+@njit(cache=True)
+def unlink(first, after, before, b, p):
+    """Take partition p out of the list of broker b."""
+    if before[p] == NONE:
+        first[b] = after[p]
+    else:
+        after[before[p]] = after[p]
+    if after[p] != NONE:
+        before[after[p]] = before[p]
+
+
+@njit(cache=True)
+def search(offsets, broker, may_lead, share, high, counts, first, after, via, seen, queue, tail, goal):
+    """Breadth-first along followers, from the brokers in the queue to the goal, or to one that lacks a leader."""
+    looked = 0
+    head = 0
+    while head < tail:
+        s = queue[head]
+        head += 1
+        p = first[s]
+        while p != NONE:
+            looked += 1
+            for slot in range(offsets[p], offsets[p + 1]):
+                b = broker[slot]
+                if b < 0 or seen[b] or not may_lead[b]:
+                    continue
+                seen[b] = True
+                via[b] = p
+                if b == goal or (goal == NONE and counts[b] + 1 <= share[b] + 0.5 and counts[b] < high[b]):
+                    return b, looked
+                queue[tail] = b
+                tail += 1
+            p = after[p]
+    return NONE, looked
+
+
+@njit(cache=True)
+def undo(offsets, broker, leads, leader, may_lead, low, high, counts):
+    """Take back changes that others make needless; returns how many.
+
+    A partition that could have kept its leader gets it back if that broker has room, or if another partition there,
+    whose own leader is gone so that it changes anyway, can be led by somebody else instead.
+    """
+    size = len(counts)
+    kept = np.zeros(len(leads), np.bool_)
+    first = np.full(size, NONE, np.int64)
+    after = np.full(len(leads), NONE, np.int64)
+    before = np.full(len(leads), NONE, np.int64)
+    for p in range(len(leads)):
+        for slot in range(offsets[p], offsets[p + 1]):
+            if leader[p] >= 0 and broker[slot] == leader[p] and may_lead[leader[p]]:
+                kept[p] = True
+        if not kept[p] and leads[p] != NONE:
+            link(first, after, before, leads[p], p)
+    undone = 0
+    for p in range(len(leads)):
+        if not kept[p] or leads[p] == leader[p]:
+            continue
+        home, now = leader[p], leads[p]
+        if counts[home] < high[home] and counts[now] > low[now]:
+            leads[p] = home
+            counts[home] += 1
+            counts[now] -= 1
+            undone += 1
+            continue
+        other, heir = first[home], NONE
+        while other != NONE and heir == NONE:
+            for slot in range(offsets[other], offsets[other + 1]):
+                b = broker[slot]
+                if b < 0 or b == home or not may_lead[b]:
+                    continue
+                if b == now or (counts[b] < high[b] and counts[now] > low[now]):
+                    heir = b
+            if heir == NONE:
+                other = after[other]
+        if heir != NONE:
+            unlink(first, after, before, home, other)
+            link(first, after, before, heir, other)
+            leads[other] = heir
+            leads[p] = home
+            counts[heir] += 1
+            counts[now] -= 1
+            undone += 1
+    return undone

@@ -1,0 +1,65 @@
+"""Brokers above a level relieved, with few bytes, onto brokers that stay below theirs.
+
+A broker gives its largest replicas that are no more than what it has too much, then the smallest one that is enough.
+Each goes to the broker that lacks the most of those it fits on without lifting them above their level.
+
+Example: a broker holds replicas of 6, 4 and 3 GB, and its level is 8 GB. 5 are too much: the 4 leave, and for the last
+1 the 3. It holds 6, and 7 GB moved.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from rebalance_lib.planner.compiled.moves import (
+    NOWHERE,
+    affordable,
+    best_in,
+    in_rack,
+    move,
+    receivers_by_rack,
+    slots_by_broker,
+)
+
+
+@njit(cache=True)
+def relieve(partitions, slots, brokers, free, held, left, racks, order, level):
+    """Move replicas from brokers above their level to brokers below theirs; returns how many moved."""
+    lack = level - brokers["bytes"][:-1]
+    givers = ((lack < 0) & (brokers["gives"][:-1] > 0)).astype(np.uint8)
+    takers = ((lack > 0) & (brokers["takes"][:-1] > 0)).astype(np.uint8)
+    receivers, begins = receivers_by_rack(brokers, racks, takers)
+    listed, list_begins = slots_by_broker(partitions, slots, givers, order)
+    moved = 0
+    for s in range(len(level)):
+        for turn in range(2):
+            for step in range(list_begins[s + 1] - list_begins[s]):
+                if lack[s] >= 0:
+                    break
+                at = list_begins[s] + step if turn == 0 else list_begins[s + 1] - 1 - step
+                slot, p = listed[at].slot, listed[at].partition
+                held_here = slots[slot].bytes
+                if slots[slot].broker != s or held_here == 0 or (turn == 0 and held_here > -lack[s]):
+                    continue
+                if not affordable(partitions, slots, left, p, slot):
+                    continue
+                size = partitions[p].size
+                own = in_rack(partitions, slots, brokers, p, slot, brokers[s].rack) + 1
+                target = NOWHERE
+                most = size - 1
+                for rack in range(racks):
+                    if rack != brokers[s].rack and in_rack(partitions, slots, brokers, p, slot, rack) + 1 > own:
+                        continue
+                    begin, end = begins[rack], begins[rack + 1]
+                    d = best_in(partitions, slots, brokers, free, held, receivers, begin, end, lack, p, most, moved)
+                    if d != NOWHERE:
+                        target = d
+                        most = lack[d]
+                if target == NOWHERE:
+                    continue
+                move(partitions, slots, brokers, free, held, left, p, slot, target)
+                lack[s] += held_here
+                lack[target] -= size
+                moved += 1
+    return moved

@@ -1,0 +1,272 @@
+"""A snapshot as arrays: what the planner thinks in.
+
+Brokers are numbered in the order of their ids, log dirs broker by broker, partitions in the order of the snapshot. The
+replicas of all partitions follow one another in *slots*: those of partition p are ``offsets[p]`` up to
+``offsets[p + 1]``, the first of them the preferred leader. A replica that is only being added has no slot.
+
+What is not known: a replica without a size counts as its partition's largest known one, 0 if there is none. Racks count
+only if all live brokers have one, as in Kafka. A broker's weight is the capacity of its log dirs if it is known of all
+live brokers; otherwise all weigh the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from rebalance_lib.topology import Snapshot
+
+NO_LIMIT = np.int64(1) << 62
+
+
+@dataclass(frozen=True, eq=False)
+class LogDirs:
+    """The log dirs of all brokers: those of broker b are offsets[b] up to offsets[b + 1]."""
+
+    offsets: NDArray[np.int64]
+    paths: list[str]
+    total: NDArray[np.int64]  # NO_LIMIT where it is not known
+    usable: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterModel:
+    """A cluster at one moment, in numbers."""
+
+    snapshot: Snapshot
+    broker_ids: NDArray[np.int32]
+    alive: NDArray[np.bool_]
+    rack: NDArray[np.int32]  # all 0 if racks do not count; -1 for a broker whose rack is not known
+    rack_names: list[str]
+    weight: NDArray[np.float64]
+    log_dirs: LogDirs
+    topics: list[str]
+    internal: NDArray[np.bool_]  # by topic
+    topic: NDArray[np.int32]  # by partition, as the next three
+    partition: NDArray[np.int32]
+    size: NDArray[np.int64]
+    moving: NDArray[np.bool_]  # is being reassigned now
+    offsets: NDArray[np.int64]
+    broker: NDArray[np.int32]  # by slot, as the next two
+    bytes: NDArray[np.int64]
+    log_dir: NDArray[np.int32]
+    write_rate: NDArray[np.float64] | None = None  # by partition, bytes per second
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there are."""
+        return len(self.size)
+
+    @property
+    def brokers(self) -> int:
+        """How many brokers there are, dead ones included."""
+        return len(self.broker_ids)
+
+    @property
+    def has_racks(self) -> bool:
+        """Whether racks count."""
+        return bool(self.rack_names)
+
+    @cached_property
+    def replication_factor(self) -> NDArray[np.int64]:
+        """By partition."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def leader(self) -> NDArray[np.int32]:
+        """By partition: the broker of the preferred leader."""
+        return self.broker[self.offsets[:-1]] if len(self.broker) else np.empty(0, np.int32)
+
+    @cached_property
+    def slot_partition(self) -> NDArray[np.int64]:
+        """By slot: its partition."""
+        return np.repeat(np.arange(self.partitions), self.replication_factor)
+
+    def name(self, p: int) -> str:
+        """A partition as Kafka prints it."""
+        return f"{self.topics[self.topic[p]]}-{self.partition[p]}"
+
+    def indices(self, ids: list[int]) -> NDArray[np.int64]:
+        """Where these brokers are in the model; all must be known."""
+        return np.searchsorted(self.broker_ids, np.array(ids, np.int32))
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, write_rate: pa.Table | None = None) -> ClusterModel:
+        """Read a snapshot; ``write_rate`` has a row per partition with topic, partition and write_rate, if known."""
+        rows = snapshot.replicas
+        moving = pc.or_(rows["adding"], rows["removing"])
+        if pc.any(rows["adding"]).as_py():
+            keep = pc.invert(rows["adding"])
+            busy = rows.filter(moving).select(["topic", "partition"])
+            rows = rows.filter(keep)
+        else:
+            busy = rows.filter(moving).select(["topic", "partition"])
+        encoded = rows["topic"].combine_chunks().dictionary_encode()
+        topics = encoded.dictionary.to_pylist()
+        topic_of_row = encoded.indices.to_numpy(zero_copy_only=False)
+        partition_of_row = rows["partition"].to_numpy()
+        starts = _starts(topic_of_row, partition_of_row)
+        offsets = np.append(starts, rows.num_rows).astype(np.int64)
+        topic, partition = topic_of_row[starts].astype(np.int32), partition_of_row[starts].astype(np.int32)
+        internal = np.zeros(len(topics), np.bool_)
+        internal[topic_of_row[rows["internal"].to_numpy(zero_copy_only=False)]] = True
+
+        brokers = _with_strangers(snapshot.brokers, rows["broker"]).sort_by("broker")
+        ids = brokers["broker"].to_numpy().astype(np.int32)
+        alive = brokers["alive"].to_numpy(zero_copy_only=False)
+        rack, rack_names = _racks(brokers["rack"].to_pylist(), alive)
+        log_dirs = _log_dirs(brokers["log_dirs"].to_pylist())
+        broker = np.searchsorted(ids, rows["broker"].to_numpy()).astype(np.int32)
+        size, held = _sizes(rows["size_bytes"], rows["leader"], offsets)
+        model = cls(
+            snapshot=snapshot,
+            broker_ids=ids,
+            alive=alive,
+            rack=rack,
+            rack_names=rack_names,
+            weight=_weights(log_dirs, alive),
+            log_dirs=log_dirs,
+            topics=topics,
+            internal=internal,
+            topic=topic,
+            partition=partition,
+            size=size,
+            moving=_marked(topics, topic, partition, busy),
+            offsets=offsets,
+            broker=broker,
+            bytes=held,
+            log_dir=_slot_dirs(rows["log_dir"], broker, log_dirs),
+            write_rate=None,
+        )
+        return model if write_rate is None else model.with_rates(write_rate)
+
+    def select(self, rows: NDArray[np.int64]) -> tuple[ClusterModel, NDArray[np.int64]]:
+        """A model of these partitions alone, in this order, and where its slots are in this one."""
+        lengths = self.replication_factor[rows]
+        ends = np.cumsum(lengths)
+        slots = np.repeat(self.offsets[rows] - (ends - lengths), lengths) + np.arange(lengths.sum())
+        part = replace(
+            self,
+            topic=self.topic[rows],
+            partition=self.partition[rows],
+            size=self.size[rows],
+            moving=self.moving[rows],
+            offsets=np.r_[0, ends].astype(np.int64),
+            broker=self.broker[slots],
+            bytes=self.bytes[slots],
+            log_dir=self.log_dir[slots],
+            write_rate=None if self.write_rate is None else self.write_rate[rows],
+        )
+        return part, slots
+
+    def with_rates(self, rates: pa.Table) -> ClusterModel:
+        """The same with the write rate of each partition; unknown ones count as 0."""
+        known = rates.filter(pc.is_valid(rates["write_rate"]))
+        keys = _keys(self.topics, known)
+        found = _find(self._keys, keys)
+        values = np.zeros(self.partitions)
+        values[found[found >= 0]] = known["write_rate"].to_numpy()[found >= 0]
+        return replace(self, write_rate=values)
+
+    @cached_property
+    def _keys(self) -> NDArray[np.int64]:
+        return (self.topic.astype(np.int64) << 32) + self.partition
+
+
+def _starts(topic: NDArray[np.int32], partition: NDArray[np.int32]) -> NDArray[np.int64]:
+    if not len(topic):
+        return np.empty(0, np.int64)
+    return np.flatnonzero(np.r_[True, (topic[1:] != topic[:-1]) | (partition[1:] != partition[:-1])])
+
+
+def _keys(topics: list[str], table: pa.Table) -> NDArray[np.int64]:
+    rank = pc.index_in(table["topic"], value_set=pa.array(topics, pa.string())).fill_null(-1)
+    keys: NDArray[np.int64] = (rank.to_numpy().astype(np.int64) << 32) + table["partition"].to_numpy()
+    return keys
+
+
+def _find(known: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    order = np.argsort(known, kind="stable")
+    place = np.searchsorted(known[order], keys)
+    place[place == len(known)] = 0
+    found = order[place] if len(known) else np.full(len(keys), -1)
+    return np.where(known[found] == keys, found, -1) if len(known) else found
+
+
+def _marked(
+    topics: list[str], topic: NDArray[np.int32], partition: NDArray[np.int32], table: pa.Table
+) -> NDArray[np.bool_]:
+    marks = np.zeros(len(topic), np.bool_)
+    if table.num_rows:
+        found = _find((topic.astype(np.int64) << 32) + partition, _keys(topics, table))
+        marks[found[found >= 0]] = True
+    return marks
+
+
+def _with_strangers(brokers: pa.Table, holders: pa.ChunkedArray) -> pa.Table:
+    """The registered brokers, and as dead ones those that hold replicas without being registered."""
+    strangers = sorted(set(pc.unique(holders).to_pylist()) - set(brokers["broker"].to_pylist()))
+    rows = [{"broker": b, "rack": None, "host": "", "port": 0, "alive": False, "log_dirs": []} for b in strangers]
+    return pa.concat_tables([brokers, pa.Table.from_pylist(rows, schema=brokers.schema)])
+
+
+def _racks(names: list[str | None], alive: NDArray[np.bool_]) -> tuple[NDArray[np.int32], list[str]]:
+    if any(name is None for name, lives in zip(names, alive, strict=True) if lives):
+        return np.zeros(len(names), np.int32), []
+    known = sorted({name for name in names if name is not None})
+    place = {name: number for number, name in enumerate(known)}
+    return np.array([-1 if name is None else place[name] for name in names], np.int32), known
+
+
+def _log_dirs(listed: list[list[dict[str, object]]]) -> LogDirs:
+    every = [log_dir for of_broker in listed for log_dir in of_broker]
+    known = [(d["total_bytes"], d["usable_bytes"]) for d in every]
+    numbers = [(NO_LIMIT, NO_LIMIT) if total is None or usable is None else (total, usable) for total, usable in known]
+    table = np.array(numbers, np.int64).reshape(-1, 2)
+    offsets = np.r_[0, np.cumsum([len(of_broker) for of_broker in listed])].astype(np.int64)
+    return LogDirs(offsets, [str(d["path"]) for d in every], table[:, 0].copy(), table[:, 1].copy())
+
+
+def _weights(log_dirs: LogDirs, alive: NDArray[np.bool_]) -> NDArray[np.float64]:
+    known = np.where(log_dirs.total < NO_LIMIT, log_dirs.total, 0).astype(np.float64)
+    owner = np.repeat(np.arange(len(alive)), np.diff(log_dirs.offsets))
+    capacity = np.bincount(owner, known, minlength=len(alive))
+    limited = np.bincount(owner, log_dirs.total >= NO_LIMIT, minlength=len(alive)) == 0
+    if np.all((capacity > 0) & limited | ~alive) and alive.any():
+        return np.asarray(capacity / capacity[alive].mean(), np.float64)
+    return np.ones(len(alive))
+
+
+def _sizes(
+    column: pa.ChunkedArray, leads: pa.ChunkedArray, offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """What a new replica of each partition will occupy, which is its leader's size, and what each replica does."""
+    known = pc.fill_null(column, -1).to_numpy()
+    if not len(known):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    largest = np.maximum(np.maximum.reduceat(known, offsets[:-1]), 0)
+    size = largest.copy()
+    partition = np.repeat(np.arange(len(size)), np.diff(offsets))
+    leading = np.flatnonzero(leads.to_numpy(zero_copy_only=False) & (known >= 0))
+    size[partition[leading]] = known[leading]
+    return size, np.where(known >= 0, known, largest[partition])
+
+
+def _slot_dirs(column: pa.ChunkedArray, broker: NDArray[np.int32], log_dirs: LogDirs) -> NDArray[np.int32]:
+    if column.null_count == len(column):
+        return np.full(len(broker), -1, np.int32)
+    encoded = column.combine_chunks().dictionary_encode()
+    paths = encoded.dictionary.to_pylist()
+    path = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+    place = np.full((len(log_dirs.offsets) - 1, len(paths) + 1), -1, np.int32)
+    rank = {name: number for number, name in enumerate(paths)}
+    for b in range(len(log_dirs.offsets) - 1):
+        for at in range(log_dirs.offsets[b], log_dirs.offsets[b + 1]):
+            place[b, rank.get(log_dirs.paths[at], -1)] = at
+    place[:, -1] = -1
+    return np.asarray(place[broker, path], np.int32)

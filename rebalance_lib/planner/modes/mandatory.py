@@ -1,0 +1,80 @@
+"""Moves that a mode cannot do without: all of them find a place within the budgets, or there is no plan.
+
+An ask that cannot be met is answered with the first replica that found no place, and what was in its way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.planner.compiled.settle import settle
+from rebalance_lib.planner.racks import refuse_worse
+from rebalance_lib.planner.rebalance import lead, shares_of, whole
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rebalance_lib.planner.model import ClusterModel
+    from rebalance_lib.planner.workspace import Workspace
+
+
+def settle_all(work: Workspace, before: ClusterModel, why: str) -> None:
+    """Place every slot that needs a broker.
+
+    Raises, saying which and why, if one finds none, a budget is too small, or racks would be shared worse than before.
+    """
+    allowed = work.left.copy()
+    _enough_brokers(work, why)
+    shares = shares_of(work)
+    stuck = settle(*work.arrays, work.order, whole(shares.bytes), whole(shares.replicas), whole(shares.leaders))
+    if len(stuck):
+        raise InvalidInputError(f"{why}: {_obstacle(work, int(stuck[0]))}")
+    used = allowed - work.left
+    for number, (name, unit) in enumerate((("byte", "bytes"), ("move", "replicas"))):
+        if work.left[number] < 0:
+            raise InvalidInputError(
+                f"{why}: {used[number]} {unit} must move, but the {name} budget is {allowed[number]}; raise it"
+            )
+    refuse_worse(before, work.layout, why, work.scope.leaves)
+
+
+def lead_changed(work: Workspace) -> NDArray[np.int32]:
+    """Leaders, changed only in partitions whose replicas changed."""
+    changed = np.zeros(work.model.partitions, np.bool_)
+    partition = np.repeat(np.arange(work.model.partitions), work.lengths)
+    changed[partition[work.slots["broker"] != work.slots["home"]]] = True
+    return lead(work, changed)
+
+
+def _enough_brokers(work: Workspace, why: str) -> None:
+    """Refuse if a partition needs more brokers than there are, live and staying."""
+    needs = work.homeless
+    if not len(needs):
+        return
+    staying = int((work.model.alive & ~work.scope.leaves).sum())
+    p = needs[np.argmax(work.lengths[needs])]
+    if work.lengths[p] > staying:
+        raise InvalidInputError(
+            f"{why}: {work.model.name(p)} is to have {work.lengths[p]} replicas, but only {staying} brokers would be "
+            "left to hold them; add brokers, or lower the replication factor"
+        )
+
+
+def _obstacle(work: Workspace, slot: int) -> str:
+    model = work.model
+    p = int(np.searchsorted(work.partitions["begin"], slot, side="right") - 1)
+    size = int(model.size[p])
+    holds = set(work.slots["broker"][work.partitions["begin"][p] : work.partitions["begin"][p + 1]].tolist())
+    others = [b for b in np.flatnonzero(work.scope.takes).tolist() if b not in holds]
+    if not others:
+        return (
+            f"{model.name(p)} finds no broker: each of those allowed holds a replica of it already; allow more brokers"
+        )
+    best = max(int(work.free[model.log_dirs.offsets[b] : model.log_dirs.offsets[b + 1]].max(initial=0)) for b in others)
+    return (
+        f"no broker has room for {model.name(p)} with its {size} bytes: the emptiest log dir among {len(others)} "
+        f"brokers may take {max(0, best)} more (max fill {work.request.max_fill:g}); add capacity or raise max fill"
+    )

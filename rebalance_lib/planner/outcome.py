@@ -1,0 +1,249 @@
+"""What a placement means: the plan it is, what it moves, how even the cluster is before and after, and a bound.
+
+*The bound.* A broker that holds more after a plan than before was sent at least the difference. So no plan that ends
+with these loads can copy fewer bytes than the sum of all such differences. `least_bytes` is that sum, and
+``bytes_moved / least_bytes`` tells how close the plan is to it: 1 means that nothing moved in vain. A second, weaker
+bound holds for every plan that is as balanced, whatever its loads: what lies above the highest fill after the plan, or
+lacks below the lowest one, must have moved.
+
+Example: loads of 12, 5 and 1 become 6 each. Brokers 2 and 3 gain 1 and 5, so the least is 6 bytes. A plan that moved 7
+has a ratio of 1.17.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from rebalance_lib.plan import Plan
+from rebalance_lib.plan.columns import Lists
+from rebalance_lib.planner.compiled.compare import compare, rack_spread
+from rebalance_lib.planner.workspace import Placement, sum_by
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rebalance_lib.planner.model import ClusterModel
+    from rebalance_lib.planner.scope import Scope
+
+ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """How even a load is over the brokers that stay, in terms of their shares by weight."""
+
+    most: float  # the fullest broker's load over its share; 1 is even
+    least: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """A plan in numbers."""
+
+    partitions_changed: int
+    partitions_added: int
+    partitions_kept: int
+    replicas_moved: int
+    leaders_moved: int
+    order_only: int
+    bytes_moved: int
+    log_dir_moves: int
+    log_dir_bytes: int
+    least_bytes: int
+    least_bytes_for_balance: int
+    bytes_over_least: float
+    least_leaders_moved: int
+    bytes_before: Balance
+    bytes_after: Balance
+    replicas_before: Balance
+    replicas_after: Balance
+    leaders_before: Balance
+    leaders_after: Balance
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A placement beside the cluster it was made for."""
+
+    model: ClusterModel
+    scope: Scope
+    placement: Placement
+
+    @cached_property
+    def _compared(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+        before, after = self.model, self.placement.layout
+        arrives, other_dir, differs = compare(
+            before.offsets, before.broker, before.log_dir, after.offsets, after.broker, after.log_dir
+        )
+        return arrives, other_dir, differs
+
+    @cached_property
+    def arrivals(self) -> NDArray[np.int64]:
+        """The slots, after, whose broker held no replica of the partition before."""
+        return np.flatnonzero(self._compared[0])
+
+    @cached_property
+    def changed(self) -> NDArray[np.int64]:
+        """The partitions whose replica list or log dirs change, new ones included."""
+        return np.flatnonzero(self._compared[2])
+
+    @cached_property
+    def partition_after(self) -> NDArray[np.int64]:
+        """By slot after: its partition."""
+        return np.repeat(np.arange(self.placement.model.partitions), np.diff(self.placement.layout.offsets))
+
+    @cached_property
+    def crowded(self) -> int:
+        """How far partitions are, after, from a rack for each replica: racks that lack, and replicas in the fullest."""
+        layout = self.placement.layout
+        racks, fullest = rack_spread(layout.offsets, layout.broker, self.model.rack)
+        return len(layout.broker) - int(racks.sum()) + int(fullest.sum())
+
+    @cached_property
+    def bytes_after(self) -> NDArray[np.int64]:
+        """By slot after: what it occupies; a replica that stays, or has come back on the way, is as large as it was."""
+        model, layout = self.model, self.placement.layout
+        if np.array_equal(model.bytes, model.size[model.slot_partition]):
+            return layout.bytes
+        known = int(layout.offsets[model.partitions])
+        after = Lists(layout.offsets[: model.partitions + 1], layout.broker[:known])
+        held = after.position_in(Lists(model.offsets, model.broker))
+        sizes = layout.bytes.copy()
+        sizes[:known] = np.where(held >= 0, model.bytes[held], sizes[:known])
+        return sizes
+
+    @cached_property
+    def in_fewer_racks(self) -> int:
+        """How many partitions are, after, in fewer racks than now: those whose racks or replicas are given up."""
+        if not self.model.has_racks:
+            return 0
+        rack = np.where(self.model.alive, self.model.rack, -1)
+        layout = self.placement.layout
+        before, _ = rack_spread(self.model.offsets, self.model.broker, rack)
+        after, _ = rack_spread(layout.offsets[: self.model.partitions + 1], layout.broker, rack)
+        return int(np.count_nonzero(after < before))
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The entries of the partitions that change."""
+        model, layout = self.placement.model, self.placement.layout
+        rows = self.changed
+        lengths = np.diff(layout.offsets)[rows]
+        slots = np.repeat(layout.offsets[rows] - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+        offsets = pa.array(np.r_[0, np.cumsum(lengths)], pa.int32())
+        topics = pa.DictionaryArray.from_arrays(
+            pa.array(model.topic[rows], pa.int32()), pa.array(model.topics, pa.string())
+        )
+        columns = {
+            "topic": topics.cast(pa.string()),
+            "partition": pa.array(model.partition[rows], pa.int32()),
+            "replicas": pa.ListArray.from_arrays(offsets, pa.array(model.broker_ids[layout.broker[slots]], pa.int32())),
+        }
+        if (named := self._named_dirs(slots)) is not None:
+            columns["log_dirs"] = pa.ListArray.from_arrays(offsets, named)
+        return Plan.from_table(pa.table(columns))
+
+    def _named_dirs(self, slots: NDArray[np.int64]) -> pa.Array[Any] | None:
+        """A path for each replica that comes to, or moves within, a broker with several log dirs; else any."""
+        dirs = self.model.log_dirs
+        several = np.diff(dirs.offsets) > 1
+        layout = self.placement.layout
+        if not several.any():
+            return None
+        comes = self._compared[0] | self._compared[1]
+        named = comes[slots] & several[layout.broker[slots]] & (layout.log_dir[slots] >= 0)
+        if not named.any():
+            return None
+        paths = pa.array([ANY, *dirs.paths], pa.string())
+        return paths.take(pa.array(np.where(named, layout.log_dir[slots] + 1, 0)))
+
+    @cached_property
+    def figures(self) -> Figures:
+        """All numbers of the outcome."""
+        model, after = self.model, self.placement
+        known = model.partitions
+        arrived = self.arrivals
+        other_dir = np.flatnonzero(self._compared[1])
+        moved = int(after.model.size[self.partition_after[arrived]].sum())
+        loads = self.loads()
+        least = int(np.maximum(0, loads["bytes"][1] - loads["bytes"][0]).sum())
+        balances = {
+            f"{name}_{when}": self._balance(values)
+            for name, pair in loads.items()
+            for when, values in zip(("before", "after"), pair, strict=True)
+        }
+        more_than_order = np.zeros(after.model.partitions, np.bool_)
+        more_than_order[self.partition_after[arrived]] = True
+        more_than_order[self.partition_after[other_dir]] = True
+        more_than_order[:known] |= np.diff(after.layout.offsets)[:known] != model.replication_factor
+        return Figures(
+            partitions_changed=len(self.changed),
+            partitions_added=after.model.partitions - known,
+            partitions_kept=after.kept,
+            replicas_moved=len(arrived),
+            leaders_moved=int(np.count_nonzero(after.leader[:known] != model.leader)),
+            order_only=int(np.count_nonzero(~more_than_order[self.changed])),
+            bytes_moved=moved,
+            log_dir_moves=len(other_dir),
+            log_dir_bytes=int(self.bytes_after[other_dir].sum()),
+            least_bytes=least,
+            least_bytes_for_balance=self._least_for_balance(*loads["bytes"]),
+            bytes_over_least=moved / least if least else 1.0,
+            least_leaders_moved=int(np.maximum(0, loads["leaders"][1] - loads["leaders"][0]).sum()),
+            **balances,
+        )
+
+    def loads(self) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """By broker, before and after: bytes, replicas and leaders."""
+        model, after, count = self.model, self.placement, self.model.brokers
+        led_before, led = model.leader[model.leader >= 0], after.leader[after.leader >= 0]
+        return {
+            "bytes": (sum_by(model.broker, model.bytes, count), sum_by(after.layout.broker, self.bytes_after, count)),
+            "replicas": (np.bincount(model.broker, minlength=count), np.bincount(after.layout.broker, minlength=count)),
+            "leaders": (np.bincount(led_before, minlength=count), np.bincount(led, minlength=count)),
+        }
+
+    @cached_property
+    def unevenness(self) -> tuple[float, ...]:
+        """Which part of all bytes, replicas and leaders is, after, above a broker's share.
+
+        The fullest broker alone would not tell plans apart where one partition is larger than a share.
+        """
+        share = self._weight / max(self._weight.sum(), 1e-300)
+        parts = (after / max(1, after.sum()) for _, after in self.loads().values())
+        return tuple(float(np.maximum(0.0, part - share).sum()) for part in parts)
+
+    @cached_property
+    def _weight(self) -> NDArray[np.float64]:
+        return np.where(self.model.alive & ~self.scope.leaves, self.model.weight, 0.0)
+
+    def _balance(self, load: NDArray[np.int64]) -> Balance:
+        stays = self._weight > 0
+        if not stays.any() or not load[stays].any():
+            return Balance(1.0, 1.0)
+        share = self._weight[stays] * load[stays].sum() / self._weight.sum()
+        fill = load[stays] / share
+        return Balance(float(fill.max()), float(fill.min()))
+
+    def _least_for_balance(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> int:
+        """What any plan must copy whose fullest broker is no fuller, and emptiest no emptier, than after this one."""
+        stays = self._weight > 0
+        if not stays.any():
+            return 0
+        weight = self._weight[stays]
+        fill = after[stays] / weight
+        lack = np.maximum(0, fill.min() * weight - before[stays]).sum()
+        # What came from elsewhere was copied on top of what left a full broker; what was dropped left without a copy.
+        grown = int(after[stays].sum()) - int(before[stays].sum())
+        above = np.maximum(0, before[stays] - fill.max() * weight).sum() + grown
+        least = int(np.maximum(0, after - before).sum())
+        return max(0, min(least, int(max(lack, above))))

@@ -1,0 +1,214 @@
+"""What is asked of the planner: a mode, whom and what it is about, and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from rebalance_lib.errors import InvalidInputError
+
+
+class Mode(StrEnum):
+    """The kinds of plans."""
+
+    BALANCE = "balance"
+    EXPAND = "expand"
+    DRAIN = "drain"
+    REPLACE = "replace"
+    REPAIR = "repair"
+    LEADERS = "leaders"
+    DISKS = "disks"
+    TOPICS = "topics"
+    REPLICATION_FACTOR = "replication-factor"
+    PARTITIONS = "partitions"
+    LIGHT = "light"
+    KAFKA = "kafka"
+
+    @property
+    def explained(self) -> str:
+        """The mode in a few words."""
+        return _EXPLAINED[self]
+
+
+_EXPLAINED = {
+    Mode.BALANCE: "even out disk, replicas and leaders over all brokers",
+    Mode.EXPAND: "fill new brokers; nothing moves between the others",
+    Mode.DRAIN: "empty the given brokers; nothing else moves",
+    Mode.REPLACE: "put one broker in another's place",
+    Mode.REPAIR: "replace replicas on dead brokers, spread racks, restore replication factors",
+    Mode.LEADERS: "even out leaders by the order of replicas; no data moves",
+    Mode.DISKS: "even out the log dirs within each broker",
+    Mode.TOPICS: "balance by moving the chosen topics alone",
+    Mode.REPLICATION_FACTOR: "give the chosen topics another replication factor",
+    Mode.PARTITIONS: "place new partitions of the chosen topics",
+    Mode.LIGHT: "only relieve brokers above a fill level",
+    Mode.KAFKA: "stripe the chosen topics as Kafka's own tool does",
+}
+NEEDS_BROKERS = frozenset({Mode.DRAIN, Mode.REPLACE})
+NEEDS_TOPICS = frozenset({Mode.TOPICS, Mode.REPLICATION_FACTOR, Mode.PARTITIONS})
+WHOLE_BROKERS = frozenset({Mode.DRAIN, Mode.REPLACE, Mode.REPAIR})  # a broker with internal topics left is not empty
+BALANCING = frozenset({Mode.BALANCE, Mode.EXPAND, Mode.TOPICS})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One ask; what is left out has a default that suits most clusters.
+
+    Args:
+        mode: what kind of plan.
+        brokers: those the mode is about: the new ones to fill, the ones to drain, to replace or to relieve.
+        replacements: for ``replace``, the brokers that take their places, in the same order.
+        allowed_brokers: those that may be given replicas; all live ones if empty.
+        excluded_brokers: those that neither give nor take.
+        topics: names or patterns (``orders-*``) of those that may be moved; if empty, all but internal ones, and in
+            ``drain``, ``replace`` and ``repair`` these too.
+        excluded_topics: names or patterns of those left alone.
+        include_internal: move internal topics too.
+        tolerance: how far from its share a broker may be before anything moves, as a part of the share.
+        byte_budget: bytes that may be copied at most.
+        move_budget: replicas that may be copied at most.
+        max_fill: no log dir is filled beyond this part of its capacity.
+        fill_level: for ``light``, the part of its capacity above which a broker is relieved.
+        replication_factor: for ``replication-factor``; for ``repair``, the least that each partition shall have.
+        partitions: for ``partitions``, how many each chosen topic shall have altogether.
+        balance: for ``drain``, even out the others too.
+        seed: where the choice between equals starts; the same seed gives the same plan.
+        shards: into how many parts a cluster is cut for planning; 0 for as many as it is large.
+    """
+
+    mode: Mode
+    brokers: tuple[int, ...] = ()
+    replacements: tuple[int, ...] = ()
+    allowed_brokers: tuple[int, ...] = ()
+    excluded_brokers: tuple[int, ...] = ()
+    topics: tuple[str, ...] = ()
+    excluded_topics: tuple[str, ...] = ()
+    include_internal: bool = False
+    tolerance: float = 0.01
+    byte_budget: int | None = None
+    move_budget: int | None = None
+    max_fill: float = 0.9
+    fill_level: float | None = None
+    replication_factor: int | None = None
+    partitions: int | None = None
+    balance: bool = False
+    seed: int = 0
+    shards: int = 0
+
+    def __post_init__(self) -> None:
+        self._check_limits()
+        self._check_what_the_mode_needs()
+
+    def _check_limits(self) -> None:
+        if not 0 <= self.tolerance < 1:
+            raise InvalidInputError(f"tolerance is {self.tolerance}; give a part of a broker's share, such as 0.01")
+        if not 0 < self.max_fill <= 1:
+            raise InvalidInputError(f"max fill is {self.max_fill}; give a part of the capacity, such as 0.9")
+        for name, least, most in _LIMITS:
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                raise InvalidInputError(f"{name.replace('_', ' ')} is {value}; give {least} to {most}")
+
+    def _check_what_the_mode_needs(self) -> None:
+        if self.mode is Mode.LIGHT and (self.fill_level is None or not 0 < self.fill_level <= 1):
+            raise InvalidInputError("mode light needs a fill level, such as 0.8: brokers above it are relieved")
+        if self.mode in NEEDS_BROKERS and not self.brokers:
+            raise InvalidInputError(f"mode {self.mode} needs brokers: name those to {self.mode}")
+        if self.mode is Mode.REPLACE and len(self.replacements) != len(self.brokers):
+            raise InvalidInputError(
+                f"mode replace needs one replacement for each broker: {len(self.brokers)} brokers, "
+                f"{len(self.replacements)} replacements"
+            )
+        if self.mode in NEEDS_TOPICS and not self.topics:
+            raise InvalidInputError(f"mode {self.mode} needs topics: give names or patterns such as 'orders-*'")
+        if self.mode is Mode.REPLICATION_FACTOR and self.replication_factor is None:
+            raise InvalidInputError("mode replication-factor needs the factor to reach")
+        if self.mode is Mode.PARTITIONS and self.partitions is None:
+            raise InvalidInputError("mode partitions needs how many partitions each topic shall have")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The mode, and all fields that are not as they are by default; JSON can hold it."""
+        values = {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Request:
+        """Read back what `as_dict` gave, or what a program wrote in its place; raises for what is no request."""
+        known = {one.name: str(one.type) for one in fields(cls)}
+        if unknown := sorted(set(given) - set(known)):
+            raise InvalidInputError(f"a request has no field {unknown[0]!r}: use some of {', '.join(known)}")
+        if given.get("mode") not in list(Mode):
+            modes = ", ".join(Mode)
+            raise InvalidInputError(f"the mode of a request is {given.get('mode')!r}: give one of {modes}")
+        values = {name: _READERS[known[name]](name, value) for name, value in given.items()}
+        for name, meant in ONLY_FOR.items():
+            if values.get(name) and given["mode"] not in meant:
+                use = "; allowed_brokers and excluded_brokers say who takes part" if name == "brokers" else ""
+                raise InvalidInputError(f"mode {given['mode']} has no use for {name}, only {', '.join(meant)}{use}")
+        return cls(**values)
+
+
+ONLY_FOR: Mapping[str, tuple[Mode, ...]] = {
+    "brokers": (Mode.EXPAND, Mode.DRAIN, Mode.REPLACE, Mode.DISKS, Mode.LIGHT),
+    "replacements": (Mode.REPLACE,),
+    "fill_level": (Mode.LIGHT,),
+    "partitions": (Mode.PARTITIONS,),
+    "replication_factor": (Mode.REPLICATION_FACTOR, Mode.REPAIR),
+    "balance": (Mode.DRAIN,),
+}
+_LIMITS = (
+    ("byte_budget", 0, 2**62),
+    ("move_budget", 0, 2**62),
+    ("replication_factor", 1, 2**15 - 1),  # a replica's position is a short number in snapshots
+    ("partitions", 1, 10_000_000),
+    ("seed", 0, 2**63 - 1),
+    ("shards", 0, 10_000),
+)
+
+
+def _refuse(name: str, value: object, wanted: str) -> InvalidInputError:
+    return InvalidInputError(f"{name} of a request is {value!r}: give {wanted}")
+
+
+def _whole(name: str, value: object) -> int:
+    if type(value) is not int:
+        raise _refuse(name, value, "a whole number")
+    return value
+
+
+def _number(name: str, value: object) -> float:
+    if type(value) not in {int, float}:
+        raise _refuse(name, value, "a number")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _flag(name: str, value: object) -> bool:
+    if type(value) is not bool:
+        raise _refuse(name, value, "true or false")
+    return value
+
+
+def _ids(name: str, value: object) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple) or any(type(one) is not int for one in value):
+        raise _refuse(name, value, "a list of broker ids")
+    return tuple(value)
+
+
+def _names(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or any(type(one) is not str for one in value):
+        raise _refuse(name, value, "a list of names or patterns")
+    return tuple(value)
+
+
+_READERS: dict[str, Callable[[str, Any], Any]] = {
+    "Mode": lambda _, value: Mode(value),
+    "tuple[int, ...]": _ids,
+    "tuple[str, ...]": _names,
+    "bool": _flag,
+    "float": _number,
+    "float | None": lambda name, value: None if value is None else _number(name, value),
+    "int": _whole,
+    "int | None": lambda name, value: None if value is None else _whole(name, value),
+}

@@ -1,0 +1,73 @@
+"""Compile the planner's loops ahead of their first use: ``python -m rebalance_lib.planner.warm_up``.
+
+numba compiles a function when it is first called, some seconds each, and keeps the result beside the source. Set-up and
+images do it once, so that nobody waits for it later. Two tiny clusters are planned, one in each way that matters.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from rebalance_lib.planner.candidates import candidates
+from rebalance_lib.planner.model import ClusterModel
+from rebalance_lib.planner.request import Mode, Request
+from rebalance_lib.topology import BROKERS, REPLICAS, Snapshot
+
+REQUESTS = (
+    Request(Mode.BALANCE),
+    Request(Mode.DRAIN, brokers=(1,)),
+    Request(Mode.DISKS),
+    Request(Mode.REPLICATION_FACTOR, topics=("t",), replication_factor=1),
+    Request(Mode.LIGHT, fill_level=0.02),
+)
+
+
+def main() -> None:
+    """Plan in every way that has loops of its own."""
+    snapshot = tiny_cluster()
+    for rates in (None, snapshot.replicas.select(["topic", "partition"]).append_column("write_rate", _ones(snapshot))):
+        model = ClusterModel.of(snapshot, rates)
+        for request in REQUESTS:
+            for one in candidates(model, request):
+                len(one.plan)
+
+
+def tiny_cluster() -> Snapshot:
+    """Four brokers in two racks with two disks each; all is on two of them."""
+    gigabyte = 10**9
+    disks = [{"path": f"/disk{n}", "total_bytes": 1000 * gigabyte, "usable_bytes": 900 * gigabyte} for n in (1, 2)]
+    brokers = [
+        {"broker": n, "rack": f"r{n % 2}", "host": f"b{n}", "port": 9092, "alive": True, "log_dirs": disks}
+        for n in range(1, 5)
+    ]
+    replicas = [
+        {
+            "topic": "t",
+            "partition": partition,
+            "position": position,
+            "broker": broker,
+            "leader": position == 0,
+            "in_sync": True,
+            "adding": False,
+            "removing": False,
+            "internal": False,
+            "size_bytes": partition * gigabyte,
+            "log_dir": "/disk1",
+        }
+        for partition in range(12)
+        for position, broker in enumerate((1, 2))
+    ]
+    return Snapshot(
+        cluster_id="tiny",
+        taken_at="2000-01-01T00:00:00+00:00",
+        brokers=pa.Table.from_pylist(brokers, schema=BROKERS),
+        replicas=pa.Table.from_pylist(replicas, schema=REPLICAS),
+    )
+
+
+def _ones(snapshot: Snapshot) -> pa.Array:
+    return pa.array([1.0] * snapshot.replicas.num_rows, pa.float64())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Once a plan is carried out there is nothing left to plan, and the same ask always gives the same plan."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from bench.clusters import Parameters, generate
+from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.planner import ClusterModel, Mode, Request, candidates
+from rebalance_lib.topology import Snapshot
+from tests.planner.clusters import odd_clusters, planned
+from tests.planner.conftest import EXAMPLES
+
+AGAIN = [mode for mode in Mode if mode is not Mode.REPLACE]
+"""Once a broker is replaced, its replacement holds its replicas; the rules' test looks at what a second one says."""
+
+
+def options_for(mode, before):
+    ids = sorted(before.live)
+    return {
+        Mode.DRAIN: {"brokers": (ids[0],), "balance": len(ids) % 2 == 0},
+        Mode.EXPAND: {"brokers": tuple(ids[-2:])},
+        Mode.TOPICS: {"topics": ("*",)},
+        Mode.REPLICATION_FACTOR: {"topics": ("*",), "replication_factor": 2},
+        Mode.PARTITIONS: {"topics": ("*",), "partitions": 6},
+        Mode.REPAIR: {"replication_factor": 2},
+        Mode.LIGHT: {"fill_level": 0.6},
+    }.get(mode, {})
+
+
+@pytest.mark.parametrize("mode", AGAIN)
+@settings(max_examples=EXAMPLES)
+@given(before=odd_clusters(sizes=st.one_of(st.integers(0, 30), st.integers(1, 1000)), alike=True))
+def test_planning_again_after_a_plan_finds_nothing_to_do(mode, before):
+    assume(before.partitions)
+    request = Request(mode=mode, **options_for(mode, before))
+    try:
+        first = planned(before, request)
+    except InvalidInputError:
+        return
+    after = before.after(first.plan)
+    assert planned(after, request).plan.as_dict() == {}
+
+
+def test_a_replaced_broker_has_nothing_left_to_replace():
+    before = generate(Parameters(scenario="expand", partitions=60, brokers=6, grow=1.5)).snapshot()
+    request = Request(mode=Mode.REPLACE, brokers=(1,), replacements=(7,))
+    (one,) = candidates(ClusterModel.of(before), request)
+    assert len(one.plan) > 0
+    (again,) = candidates(ClusterModel.of(carried_out(before, one.plan)), request)
+    assert len(again.plan) == 0
+
+
+def carried_out(snapshot, plan):
+    """The snapshot once the plan is done: brokers by place in each list."""
+    planned_lists = plan.as_dict()
+    rows = snapshot.replicas.to_pylist()
+    for row in rows:
+        key = (row["topic"], row["partition"])
+        if key in planned_lists:
+            row["broker"] = planned_lists[key][row["position"]]
+    table = type(snapshot.replicas).from_pylist(rows, snapshot.replicas.schema)
+    return Snapshot(snapshot.cluster_id, snapshot.taken_at, snapshot.brokers, table)
+
+
+@pytest.mark.parametrize("scenario", ["skew", "expand", "decommission", "steady"])
+def test_planning_again_for_a_large_cluster_finds_nothing_to_do(scenario):
+    cluster = generate(Parameters(scenario=scenario, partitions=2000, brokers=12, seed=5))
+    mode = {"expand": Mode.EXPAND, "decommission": Mode.DRAIN}.get(scenario, Mode.BALANCE)
+    request = Request(mode=mode, brokers=tuple(cluster.remove or cluster.add), balance=True)
+    first = candidates(ClusterModel.of(cluster.snapshot()), request)[0]
+    after = carried_out(cluster.snapshot(), first.plan)
+    assert len(candidates(ClusterModel.of(after), request)[0].plan) == 0
+
+
+@pytest.mark.parametrize("scenario", ["skew", "expand"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_planning_again_in_shards_finds_nothing_to_do(scenario, seed):
+    cluster = generate(Parameters(scenario=scenario, partitions=3000, brokers=30, seed=seed))
+    request = Request(Mode(scenario) if scenario == "expand" else Mode.BALANCE, brokers=tuple(cluster.add), shards=3)
+    first = candidates(ClusterModel.of(cluster.snapshot()), request)[0]
+    assert len(first.plan) > 0
+    again = carried_out(cluster.snapshot(), first.plan)
+    assert len(candidates(ClusterModel.of(again), request)[0].plan) == 0
+
+
+@pytest.mark.parametrize("mode", [Mode.BALANCE, Mode.LEADERS, Mode.KAFKA])
+def test_the_same_seed_gives_the_same_plans(mode):
+    snapshot = generate(Parameters(scenario="skew", partitions=300, brokers=9)).snapshot()
+    first, second = (candidates(ClusterModel.of(snapshot), Request(mode=mode, seed=3)) for _ in range(2))
+    assert [one.plan.digest for one in first] == [one.plan.digest for one in second]
