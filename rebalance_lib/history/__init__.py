@@ -1,0 +1,38 @@
+"""What the clusters were over time, and what that says about the load of each partition."""
+
+from rebalance_lib.history.dataset import (
+    HISTORY,
+    HistoryFile,
+    append_sample,
+    append_snapshot,
+    clusters,
+    files_between,
+    sample_of,
+)
+from rebalance_lib.history.loads import LOADS, Share, read_loads, shares_of
+from rebalance_lib.history.prometheus import Prometheus, Queries, import_history, read_samples
+from rebalance_lib.history.prometheus_api import Credentials
+from rebalance_lib.history.prometheus_series import Labels
+from rebalance_lib.history.retention import Retained, compact_history
+
+__all__ = [
+    "HISTORY",
+    "LOADS",
+    "Credentials",
+    "HistoryFile",
+    "Labels",
+    "Prometheus",
+    "Queries",
+    "Retained",
+    "Share",
+    "append_sample",
+    "append_snapshot",
+    "clusters",
+    "compact_history",
+    "files_between",
+    "import_history",
+    "read_loads",
+    "read_samples",
+    "sample_of",
+    "shares_of",
+]

@@ -1,0 +1,173 @@
+"""The history: every snapshot's replicas, appended to a Parquet data set partitioned by cluster and day.
+
+    history/cluster=PwnVvJcCTeWGnoYIFvmhSQ/day=2026-11-16/2026-11-16T095807Z.parquet
+
+One file is one cluster at one moment, and its name is the moment, in UTC: a window is a listing of a few directories,
+and no file outside it is opened. Directories are named as Hive and Spark name them, so that any tool that reads Parquet
+sees the columns ``cluster`` and ``day`` too; what is no good in a path is percent-encoded, as Spark does.
+
+Rows are sorted by topic, partition and position, and a row group holds whole topics, or part of a single one, so that a
+reader of some partitions skips the other groups by the statistics in the file. A file appears whole or not at all, and
+a snapshot that is appended again changes nothing.
+
+Example: the snapshot of 09:58:07 with partition 0 of ``orders`` on brokers 2 (leader) and 1 is the one file above,
+with the two rows ``orders 0 0 2 leader 10 bytes 0..2`` and ``orders 0 1 1 - 10 bytes 0..2``.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.topology import REPLICAS, Snapshot
+
+HISTORY = pa.schema(
+    [
+        pa.field("taken_at", pa.timestamp("us", "UTC"), nullable=False),
+        REPLICAS.field("topic"),
+        REPLICAS.field("partition"),
+        REPLICAS.field("position").with_nullable(True),  # null where the source does not know the replicas' order
+        REPLICAS.field("broker"),
+        REPLICAS.field("leader"),
+        REPLICAS.field("size_bytes"),
+        REPLICAS.field("start_offset"),
+        REPLICAS.field("end_offset"),
+        REPLICAS.field("log_dir"),
+    ]
+)
+ROW_GROUPS = 16  # of a file: a window is read in that many parts at most, unless the cluster is large
+SMALLEST_GROUP, LARGEST_GROUP = 4_096, 16_384  # rows
+REPEATED = ["taken_at", "topic", "log_dir"]  # worth a dictionary; the other columns are nearly all different
+MOMENT = "%Y-%m-%dT%H%M%SZ"
+FILE = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z\.parquet")
+CLUSTER = "cluster="
+DAY = re.compile(r"day=\d{4}-\d\d-\d\d")
+LONGEST_NAME = 240  # bytes of a directory's name that every file system takes
+
+
+class HistoryFile(NamedTuple):
+    """One cluster at one moment: the file's name in the history, and the moment."""
+
+    name: str
+    taken_at: datetime
+
+
+def append_snapshot(history: Artifacts, snapshot: Snapshot) -> HistoryFile:
+    """Append a snapshot; appending it again changes nothing."""
+    return append_sample(history, snapshot.cluster_id, sample_of(snapshot), _moment(snapshot))
+
+
+def append_sample(history: Artifacts, cluster_id: str, rows: pa.Table, taken_at: datetime) -> HistoryFile:
+    """Append the rows of one cluster at one moment, from whichever source; the first of a second stays.
+
+    Args:
+        history: The directory of the history.
+        cluster_id: Kafka's id of the cluster.
+        rows: Its replicas, in the columns of `HISTORY`.
+        taken_at: The moment; the history counts in whole seconds.
+    """
+    file = _file(cluster_id, taken_at)
+    if not history.exists(file.name):
+        order = [(name, "ascending") for name in ("topic", "partition", "position", "broker")]
+        rows = rows.cast(HISTORY).sort_by(order).combine_chunks()
+        sink = pa.BufferOutputStream()
+        with pq.ParquetWriter(sink, HISTORY, compression="zstd", use_dictionary=REPEATED) as writer:
+            for begin, end in pairwise(_row_groups(rows)):
+                writer.write_table(rows.slice(begin, end - begin), row_group_size=end - begin)
+        history.write_bytes(file.name, sink.getvalue().to_pybytes())
+    return file
+
+
+def sample_of(snapshot: Snapshot) -> pa.Table:
+    """The replicas of a snapshot in the columns of `HISTORY`."""
+    replicas = snapshot.replicas
+    taken_at = pa.repeat(pa.scalar(_moment(snapshot), HISTORY.field("taken_at").type), replicas.num_rows)
+    columns = [taken_at, *(replicas[name] for name in HISTORY.names[1:])]
+    return pa.Table.from_arrays(columns, schema=HISTORY)
+
+
+def clusters(history: Artifacts) -> list[str]:
+    """The ids of the clusters in the history, in order."""
+    names = [name.removeprefix(CLUSTER) for name in history.directories() if name.startswith(CLUSTER)]
+    return sorted(unquote(name) for name in names)
+
+
+def files_between(history: Artifacts, cluster_id: str, start: datetime, end: datetime) -> list[HistoryFile]:
+    """The files of a cluster in the window, its start included and its end not, by time."""
+    start, end = utc(start, "the window's start"), utc(end, "the window's end")
+    if start >= end:
+        raise InvalidInputError(f"the window from {start.isoformat()} to {end.isoformat()} is empty: swap its ends?")
+    cluster = cluster_directory(cluster_id)
+    first_day, last_day = (f"day={moment.date().isoformat()}" for moment in (start, end))
+    found = [
+        file
+        for day in (history / cluster).directories()
+        if first_day <= day <= last_day
+        for file in files_of_day(history, f"{cluster}/{day}")
+    ]
+    return sorted((file for file in found if start <= file.taken_at < end), key=lambda file: file.taken_at)
+
+
+def files_of_day(history: Artifacts, directory: str) -> list[HistoryFile]:
+    """The files in a directory of the history, by time; what else is there is none of them."""
+    return [
+        HistoryFile(f"{directory}/{name}", datetime.strptime(name, f"{MOMENT}.parquet").replace(tzinfo=UTC))
+        for name in (history / directory).files()
+        if FILE.fullmatch(name)
+    ]
+
+
+def _row_groups(rows: pa.Table) -> list[int]:
+    """Where row groups begin, and the end: at topics, and within those that are too large at partitions."""
+    size = min(max(-(-rows.num_rows // ROW_GROUPS), SMALLEST_GROUP), LARGEST_GROUP)
+    topics = rows["topic"].combine_chunks().dictionary_encode().indices.to_numpy()
+    partitions = rows["partition"].to_numpy()
+    new_topic = topics[1:] != topics[:-1]
+    new_partition = new_topic | (partitions[1:] != partitions[:-1])
+    starts = [0]
+    for begin, end in pairwise([0, *(np.flatnonzero(new_topic) + 1).tolist(), rows.num_rows]):
+        if end - starts[-1] > size:
+            starts.append(begin)
+        if end - begin > size:
+            inside = np.flatnonzero(new_partition[begin : end - 1]) + begin + 1
+            cuts = np.searchsorted(inside, np.arange(begin + size, end, size))
+            starts += [*inside[cuts[cuts < len(inside)]].tolist(), end]
+    return sorted({*starts, rows.num_rows})
+
+
+def _file(cluster_id: str, taken_at: datetime) -> HistoryFile:
+    moment = utc(taken_at, "the time of a snapshot").replace(microsecond=0)
+    return HistoryFile(
+        f"{cluster_directory(cluster_id)}/day={moment:%Y-%m-%d}/{moment.strftime(MOMENT)}.parquet", moment
+    )
+
+
+def cluster_directory(cluster_id: str) -> str:
+    """The name of a cluster's directory."""
+    name = f"{CLUSTER}{quote(cluster_id, safe='')}"
+    if not cluster_id or len(name) > LONGEST_NAME:
+        raise InvalidInputError(f"{cluster_id[:60]!r} cannot be the id of a cluster: give 1 to some 200 characters")
+    return name
+
+
+def _moment(snapshot: Snapshot) -> datetime:
+    try:
+        return datetime.fromisoformat(snapshot.taken_at)
+    except ValueError as error:
+        raise InvalidInputError(f"the snapshot says it was taken at {snapshot.taken_at!r}, which is no time") from error
+
+
+def utc(moment: datetime, what: str) -> datetime:
+    """A moment in UTC; ``what`` it is, for whoever gave one without a time zone."""
+    if moment.tzinfo is None:
+        raise InvalidInputError(f"{what} is {moment.isoformat()}, without a time zone: add one, such as +00:00")
+    return moment.astimezone(UTC)

@@ -1,0 +1,240 @@
+"""What the history says about each partition: its size, how fast it grows, how fast it is written.
+
+Terms. A *sample* of a partition is its leader's replica in one snapshot, where its size is known. An *interval* is
+the time between two samples of a partition that follow each other. A snapshot in which it had no leader, or whose
+leader did not answer, is no sample of it: the interval then is longer.
+
+Of an interval, from sample 1 to sample 2:
+
+    growth       (size 2 - size 1) / seconds                      below zero where retention deleted more than came
+    write rate   (end offset 2 - end offset 1) / seconds x bytes per record
+                 bytes per record = size 2 / (end offset 2 - start offset 2)
+
+An interval over which the end or the start offset went backwards is left out of both: the log was truncated, or the
+topic deleted and created again. The write rate also leaves out intervals with an unknown offset at either end, and
+those over which records came but sample 2 has none left, so that a record's size is unknown. No record in an
+interval is a rate of zero, whatever the size of a record.
+
+Of the window:
+
+    size_bytes   of the last sample
+    growth       bytes grown in all kept intervals, over their seconds; write_rate likewise
+    size_p95     the 95th percentile over the samples; growth_p95 and write_rate_p95 over the kept intervals, each
+                 counting once, however long; between two ranks it is interpolated linearly, as numpy does
+
+All of it is exact for these definitions, up to the rounding of 64-bit floats. What the definitions cannot see: a
+write rate counts bytes as they are stored, after compression; in a compacted topic, offsets of removed records make a
+record look smaller, so that the write rate is a lower bound; a topic created again that has outgrown the old one
+between two snapshots looks like the old one. With one sample there is no interval, and rates are null.
+
+Method. A task has a *share*: a cluster's files in the window, and the partitions from one to another. It reads the
+row groups of each file that can hold them, in the order of time, keeps the last sample of each partition in arrays,
+and notes one array of rates per file. Files of a cluster mostly have the same partitions in the same order, which one
+comparison of arrays tells; only where it fails are partitions looked up. Nothing is shuffled or sorted but the rates
+of a single partition, for their percentile.
+
+Example, one partition, seconds and bytes:
+
+    at     size   offsets    growth           write rate
+    0      1000   0..10
+    100    2000   0..20      1000/100 = 10    10/100 x 2000/20 = 10
+    200    1500   10..25     -500/100 = -5     5/100 x 1500/15 = 5
+    300    100    0..1       created again: left out
+    400    300    0..3        200/100 = 2      2/100 x 300/3 = 2
+
+gives size_bytes 300, growth (1000 - 500 + 200)/300 = 2.333, growth_p95 9.2 (of -5, 2, 10: 2 + 0.9 x 8), write_rate
+(1000 + 500 + 200)/300 = 5.667, write_rate_p95 9.5 (of 2, 5, 10: 5 + 0.9 x 5), size_p95 1900, samples 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.history.dataset import HISTORY, HistoryFile
+from rebalance_lib.history.series import Ints, Series
+from rebalance_lib.topology import TopicPartition
+
+LOADS = pa.schema(
+    [
+        pa.field("cluster", pa.string(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("size_bytes", pa.int64(), nullable=False),
+        pa.field("size_p95", pa.float64(), nullable=False),
+        pa.field("growth", pa.float64()),  # bytes per second, as all rates; null: unknown
+        pa.field("growth_p95", pa.float64()),
+        pa.field("write_rate", pa.float64()),
+        pa.field("write_rate_p95", pa.float64()),
+        pa.field("samples", pa.int32(), nullable=False),
+    ]
+)
+COLUMNS = ["topic", "partition", "leader", "size_bytes", "start_offset", "end_offset"]
+SAMPLES_OF_A_SHARE = 6_000_000  # some 150 MB in a task
+SAMPLES_WORTH_A_TASK = 200_000
+AFTER_ALL = 2**31  # above every partition number
+UNKNOWN = -1
+
+
+class Share(NamedTuple):
+    """What one task aggregates: these files of a cluster, and of them the partitions from ``low`` to before ``high``.
+
+    None for either end is no limit.
+    """
+
+    cluster_id: str
+    files: tuple[HistoryFile, ...]
+    low: TopicPartition | None = None
+    high: TopicPartition | None = None
+
+
+def shares_of(history: Artifacts, cluster_id: str, files: Sequence[HistoryFile], tasks: int) -> list[Share]:
+    """Cut the partitions of a cluster into shares of about the same number of rows, between its row groups.
+
+    The newest file stands for all: where it does not, shares are uneven, and right all the same.
+
+    Args:
+        history: The directory of the history.
+        cluster_id: Kafka's id of the cluster.
+        files: Its files in the window, by time.
+        tasks: How many tasks run at once: if there is enough to do, there are as many shares, or a multiple.
+    """
+    if not files:
+        return []
+    whole = Share(cluster_id, tuple(files))
+    with history.open_parquet(files[-1].name) as newest:
+        where = _check_columns(newest.schema_arrow, f"{history.uri}/{files[-1].name}")
+        groups = [newest.metadata.row_group(n) for n in range(newest.num_row_groups)]
+        leaders = pc.sum(newest.read(columns=["leader"], use_threads=False)["leader"]).as_py() or 0
+    samples = leaders * len(files)
+    rounds = -(-samples // (SAMPLES_OF_A_SHARE * tasks))
+    count = rounds * tasks if samples > SAMPLES_WORTH_A_TASK else 1
+    cuts: set[TopicPartition] = set()
+    rows, all_rows = 0, sum(group.num_rows for group in groups)
+    for group in groups:
+        if rows * count // all_rows > len(cuts) and (found := _range_of(group, where)):
+            cuts.add(found[0])
+        rows += group.num_rows
+    return [whole._replace(low=low, high=high) for low, high in pairwise([None, *sorted(cuts), None])]
+
+
+def read_loads(history: Artifacts, share: Share) -> pa.Table:
+    """The loads of a share's partitions, in the columns of `LOADS`, sorted by topic and partition."""
+    series = Series()
+    topics = _Topics()
+    for file in share.files:
+        with history.open_parquet(file.name, read_dictionary=["topic"]) as parquet:
+            schema, metadata = parquet.schema_arrow, parquet.metadata
+            where = _check_columns(schema, f"{history.uri}/{file.name}")
+            groups = [n for n in range(metadata.num_row_groups) if _overlaps(metadata.row_group(n), where, share)]
+            if not groups:
+                continue
+            table = parquet.read_row_groups(groups, columns=COLUMNS, use_threads=False)
+        size = _ints(table["size_bytes"])
+        leaders = table["leader"].to_numpy() & (size >= 0)
+        numbers = [topics.keys(table), size, _ints(table["start_offset"]), _ints(table["end_offset"])]
+        columns = numbers if leaders.all() else [column[leaders] for column in numbers]
+        inside = topics.within(columns[0], share)
+        if not inside.all():
+            columns = [column[inside] for column in columns]
+        series.add(file.taken_at.timestamp(), *columns)
+    return _table(share.cluster_id, topics, series)
+
+
+class _Topics:
+    """Topics as numbers, so that a partition is one 64-bit integer: the topic's number, then the partition's."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._last: tuple[pa.Array, Ints] | None = None
+
+    def keys(self, table: pa.Table) -> Ints:
+        """The partition of each row."""
+        column = table["topic"].unify_dictionaries().combine_chunks()
+        topics = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+        if self._last is None or not self._last[0].equals(topics.dictionary):
+            self._last = (topics.dictionary, self._number(topics.dictionary.to_pylist()))
+        numbers = self._last[1][topics.indices.to_numpy()]
+        keys: Ints = (numbers << 32) | table["partition"].to_numpy()
+        return keys
+
+    def _number(self, names: list[str]) -> Ints:
+        for name in names:
+            if name not in self._numbers:
+                self._numbers[name] = len(self.names)
+                self.names.append(name)
+        return np.array([self._numbers[name] for name in names], dtype=np.int64)
+
+    def within(self, keys: Ints, share: Share) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which of these rows belong to the share."""
+        inside = np.ones(len(keys), dtype=np.bool_)
+        if share.low is None and share.high is None:
+            return inside
+        first = np.zeros(len(self.names), dtype=np.int64)
+        end = np.full(len(self.names), AFTER_ALL, dtype=np.int64)
+        for number, name in enumerate(self.names):
+            if share.low is not None and name <= share.low.topic:
+                first[number] = share.low.partition if name == share.low.topic else AFTER_ALL
+            if share.high is not None and name >= share.high.topic:
+                end[number] = share.high.partition if name == share.high.topic else 0
+        topics, partitions = keys >> 32, keys & (2**32 - 1)
+        inside &= (partitions >= first[topics]) & (partitions < end[topics])
+        return inside
+
+
+def _table(cluster_id: str, topics: _Topics, series: Series) -> pa.Table:
+    keys = series.keys
+    table = pa.table(
+        {
+            "cluster": pa.repeat(pa.scalar(cluster_id), len(keys)),
+            "topic": pc.take(pa.array(topics.names, pa.string()), pa.array(keys >> 32)),
+            "partition": pa.array((keys & (2**32 - 1)).astype(np.int32)),
+            "size_bytes": series.size,
+            **{name: pa.array(values, from_pandas=True) for name, values in series.rates().items()},
+            "samples": series.samples,
+        }
+    )
+    return table.select(LOADS.names).cast(LOADS).sort_by([("topic", "ascending"), ("partition", "ascending")])
+
+
+def _ints(column: pa.ChunkedArray) -> Ints:
+    values: Ints = pc.fill_null(column, UNKNOWN).to_numpy()
+    return values
+
+
+def _check_columns(schema: pa.Schema, name: str) -> tuple[int, int]:
+    """Where the topic and the partition stand, in a file that has all columns."""
+    if missing := [column for column in COLUMNS if column not in schema.names]:
+        raise InvalidInputError(f"{name} has no column {missing[0]}: it is no file of a history; remove it")
+    for column in COLUMNS:
+        found, wanted = schema.field(column).type, HISTORY.field(column).type
+        if (found.value_type if pa.types.is_dictionary(found) else found) != wanted:
+            raise InvalidInputError(f"{name}: {column} is {found}, not {wanted}: it is no file of a history; remove it")
+    return schema.names.index("topic"), schema.names.index("partition")
+
+
+def _overlaps(group: pq.RowGroupMetaData, where: tuple[int, int], share: Share) -> bool:
+    """Whether a row group can hold partitions of the share, as far as its statistics tell."""
+    if (share.low is None and share.high is None) or (found := _range_of(group, where)) is None:
+        return True
+    lowest, highest = found
+    return (share.high is None or lowest < share.high) and (share.low is None or highest >= share.low)
+
+
+def _range_of(group: pq.RowGroupMetaData, where: tuple[int, int]) -> tuple[TopicPartition, TopicPartition] | None:
+    """Partitions between which all of a row group's are, both ends included; None where nothing tells."""
+    topics, partitions = (group.column(n).statistics for n in where)
+    if not (topics and topics.has_min_max and partitions and partitions.has_min_max):
+        return None
+    if topics.min == topics.max:
+        return TopicPartition(topics.min, partitions.min), TopicPartition(topics.max, partitions.max)
+    return TopicPartition(topics.min, 0), TopicPartition(topics.max, AFTER_ALL)
