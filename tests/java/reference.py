@@ -51,15 +51,18 @@ class JavaProgram:
     def ask(self, cases: Iterable[str], *arguments: str) -> list[str]:
         """Run the program once: its answers, as many as there are cases."""
         asked = list(cases)
-        path = f"{self._compile()}:{self.jars.resolve()}/*"
-        command = ["java", *self.options, "-cp", path, self.source.stem, *arguments]
-        answers = _run(command, "".join(f"{case}\n" for case in asked)).split("\n")[:-1]
+        answers = _run(self.command(*arguments), "".join(f"{case}\n" for case in asked)).split("\n")[:-1]
         if len(answers) != len(asked):
             raise RuntimeError(f"{self.source.name}: {len(asked)} cases, {len(answers)} answers")
         return answers
 
+    def command(self, *arguments: str) -> list[str]:
+        """The command that runs the program, which is compiled first if need be."""
+        path = f"{self._compile()}:{self.jars.resolve()}/*"
+        return ["java", *self.options, "-cp", path, self.source.stem, *arguments]
+
     def _compile(self) -> Path:
-        classes = BUILT / "classes" / self.source.stem
+        classes = BUILT / "classes" / self.jars.directory.name / self.source.stem
         made_from = _digest(self.source, self.jars.pom)
         stamp = classes / ".made-from"
         if not stamp.is_file() or stamp.read_text() != made_from:
@@ -84,9 +87,13 @@ KAFKA = Jars(ROOT / "sandbox" / "pom.xml", ROOT / "sandbox" / "libs")
 """The Kafka that the sandbox runs."""
 
 LAST_WITH_ADMIN_UTILS = Jars(SOURCES / "adminutils" / "pom.xml", BUILT / "adminutils")
+FIRST_STICKY_CLIENTS = Jars(SOURCES / "assignors" / "pom.xml", BUILT / "clients-2.4")
+QUIET = ("-Xmx2g", "-XX:+UseSerialGC", "-Dlog4j2.level=OFF")  # assignors log what they answer, to where answers go
 
 ADMIN_UTILS = JavaProgram(SOURCES / "adminutils" / "AdminUtilsReference.java", LAST_WITH_ADMIN_UTILS)
 STRIPED_REPLICA_PLACER = JavaProgram(SOURCES / "kraft" / "StripedReplicaPlacerReference.java", KAFKA)
+ASSIGNORS = JavaProgram(SOURCES / "assignors" / "AssignorReference.java", KAFKA, QUIET)
+FIRST_STICKY_ASSIGNORS = JavaProgram(SOURCES / "assignors" / "AssignorReference.java", FIRST_STICKY_CLIENTS, QUIET)
 
 
 def _digest(*files: Path) -> str:

@@ -1,0 +1,136 @@
+"""Forecasts beside what real groups do when a topic gets more partitions."""
+
+from __future__ import annotations
+
+import time
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+
+from rebalance_lib.assignors.effects import Effects
+from rebalance_lib.assignors.impact import OF_BROKERS, forecast, impact
+from rebalance_lib.assignors.live_group import LiveGroup
+from rebalance_lib.cluster import Cluster, take_groups, take_snapshot
+from rebalance_lib.topology import GROUP_OFFSETS
+from sandbox import Sandbox
+from tests.kafka_data import write_topic
+from tests.kafka_groups import SECONDS, Consumers, settled
+
+MEMBERS = 5
+BEFORE, AFTER = 7, 12
+ENTRIES = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("replicas", pa.list_(pa.int32()))])
+ASSIGNORS = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
+    "cooperative-sticky": CooperativeStickyAssignor,
+}
+QUICKLY = 500  # milliseconds until a consumer looks whether topics have grown
+
+
+@pytest.fixture(scope="module")
+def kafka():
+    """A cluster of these tests alone: groups leave Kafka's topic of offsets behind."""
+    with Sandbox(brokers=1) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def consumers(kafka):
+    with Consumers(kafka) as joined:
+        yield joined
+
+
+@pytest.fixture
+def cluster(kafka):
+    with Cluster({"bootstrap_servers": kafka.bootstrap_servers.split(",")}) as opened:
+        yield opened
+
+
+def make(kafka, topic):
+    with kafka.admin() as admin:
+        write_topic(admin, kafka.bootstrap_servers, topic, [[1]] * BEFORE, 0)
+
+
+def partitions(row):
+    return {(entry["topic"], n) for entry in row["assignment"] for n in entry["partitions"]}
+
+
+def at_rest(cluster, group, members, count):
+    """The partitions of each member, once all that the topic has are shared, each once."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        found = settled(cluster, group, members)
+        held = [one for row in found if row["assignment"] is not None for one in partitions(row)]
+        if len(held) == len(set(held)) == count:
+            return {row["member"]: partitions(row) for row in found}
+        assert time.monotonic() < deadline, found
+        time.sleep(0.2)
+
+
+class Growing:
+    """A group whose topic gets more partitions, before and after."""
+
+    def __init__(self, cluster, group, topic, members):
+        self.before = at_rest(cluster, group, members, BEFORE)
+        listed = [{"topic": topic, "partition": n, "replicas": [1]} for n in range(BEFORE, AFTER)]
+        effects = Effects(take_snapshot(cluster), pa.Table.from_pylist(listed, schema=ENTRIES))
+        own = take_groups(cluster).members.filter(pc.field("group") == group)
+        live = LiveGroup.of(own, GROUP_OFFSETS.empty_table())
+        self.told, self.assignor = impact(live, effects), live.assignor
+        strategy = OF_BROKERS[live.assignor] if live.broker_assigns else live.assignor
+        self.expected = {name: set(has) for name, has in forecast(strategy, live, effects).items()}
+        cluster.create_partitions(topic, AFTER, [[1]] * (AFTER - BEFORE))
+        self.after = at_rest(cluster, group, members, AFTER)
+
+    def sizes(self, assignment):
+        return sorted(len(has) for has in assignment.values())
+
+    def kept(self, assignment):
+        return sum(len(has & self.before[name]) for name, has in assignment.items())
+
+
+def told_sizes(told):
+    return sorted(share["after"] for share in told["shares"])
+
+
+@pytest.mark.parametrize("assignor", ASSIGNORS)
+def test_a_group_of_kafka_python_reaches_what_was_forecast(kafka, cluster, consumers, assignor):
+    topic = f"grows-{assignor}"
+    make(kafka, topic)
+    for number in range(MEMBERS):
+        consumers.join(
+            topic,
+            topic,
+            client_id=f"{assignor}-{number}",
+            partition_assignment_strategy=[ASSIGNORS[assignor]],
+            metadata_max_age_ms=QUICKLY,
+        )
+    group = Growing(cluster, topic, topic, MEMBERS)
+    assert group.assignor == assignor
+    assert told_sizes(group.told) == group.sizes(group.after) == [2, 2, 2, 3, 3]
+    if "sticky" in assignor:  # who of equals gets one more is a matter of the client's language
+        assert group.kept(group.expected) == group.kept(group.after) == BEFORE
+        assert group.told["change_hands"] == 0
+    else:
+        assert group.expected == group.after
+        assert group.told["change_hands"] == BEFORE - group.kept(group.after)
+
+
+@pytest.mark.parametrize("assignor", ["uniform", "range"])
+def test_a_group_whose_broker_assigns_reaches_sizes_and_keeps_as_many_as_was_forecast(
+    kafka, cluster, consumers, assignor
+):
+    topic = f"grows-by-broker-{assignor}"
+    make(kafka, topic)
+    for _ in range(3):
+        consumers.join_java(topic, topic, group_protocol="consumer", group_remote_assignor=assignor)
+    group = Growing(cluster, topic, topic, 3)
+    assert group.assignor == assignor
+    assert told_sizes(group.told) == group.sizes(group.after) == [4, 4, 4]
+    assert group.kept(group.expected) == group.kept(group.after)
