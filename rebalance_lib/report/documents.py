@@ -5,22 +5,40 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 
 from rebalance_lib import __version__
-from rebalance_lib.report.units import human_bytes
+from rebalance_lib.report.durations import human_seconds
+from rebalance_lib.report.summary import changed_most
+from rebalance_lib.report.units import figure, human_bytes
+from rebalance_lib.topology.naming import printable
+
+LOG_DIRS_SHOWN = 10
 
 
-def render_review(summary: dict[str, Any]) -> str:
-    """What the person who approves the plan reads, in GitHub-flavoured Markdown."""
-    return _environment().get_template("review.md.j2").render(plan=summary)
+def render_review(summary: dict[str, Any], page: str = "") -> str:
+    """What the person who approves the plan reads, in GitHub-flavoured Markdown.
+
+    Args:
+        summary: What ``summary.json`` holds.
+        page: The address of the plan's page; empty if it has none.
+    """
+    shown = changed_most(summary["brokers"])
+    fullest = fullest_log_dirs(summary["forecast"]["log_dirs"]) if summary.get("forecast") else []
+    return template("review.md.j2").render(plan=summary, brokers=shown, fullest=fullest, page=page)
 
 
 def render_report(summary: dict[str, Any], outcome: dict[str, Any]) -> str:
     """The page of a run: what was planned, by whom it was approved, and what the cluster holds now."""
-    template = _environment().get_template("report.html.j2")
     largest = _largest(outcome["brokers"])
-    return template.render(plan=summary, outcome=outcome, largest=largest, version=__version__)
+    return template("report.html.j2").render(plan=summary, outcome=outcome, largest=largest, version=__version__)
+
+
+def fullest_log_dirs(log_dirs: list[dict[str, Any]], count: int = LOG_DIRS_SHOWN) -> list[dict[str, Any]]:
+    """Of the log dirs that change, those that get fullest: by part of their disk, by bytes if that is not known."""
+    changing = [one for one in log_dirs if {one["bytes_peak"], one["bytes_after"]} != {one["bytes_before"]}]
+    changing.sort(key=lambda one: (one["overflows"], one["fill"] or 0.0, one["bytes_peak"]), reverse=True)
+    return changing[:count]
 
 
 def _largest(brokers: list[dict[str, Any]]) -> dict[str, int]:
@@ -29,6 +47,16 @@ def _largest(brokers: list[dict[str, Any]]) -> dict[str, int]:
         key: max((broker[when][key] for broker in brokers for when in ("before", "after")), default=0)
         for key in ("bytes", "replicas", "leaders")
     }
+
+
+def _code(text: str) -> str:
+    """What any client can choose, as Markdown that is shown and not obeyed, in a table too."""
+    return "`" + printable(text).replace("`", "'").replace("|", "\\|") + "`"
+
+
+def template(name: str) -> Template:
+    """A template beside this file; HTML is escaped."""
+    return _environment().get_template(name)
 
 
 @cache
@@ -42,4 +70,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["bytes"] = human_bytes
+    environment.filters["duration"] = human_seconds
+    environment.filters["figure"] = figure
+    environment.filters["code"] = _code
     return environment

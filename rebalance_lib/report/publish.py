@@ -1,19 +1,78 @@
-"""The files of a plan, published together."""
+"""The files of a choice of plans, published together.
+
+Files:
+    ``plan.json``                      the recommended plan, or the one that was chosen, as Kafka's tool reads it
+    ``candidates/NAME/plan.json``      each plan of the choice
+    ``moves.parquet``                  the recommended plan's copies, one by one
+    ``brokers_before_after.parquet``   what each broker holds before and after it
+    ``groups.parquet``                 what each plan does to each consumer group, if groups are known
+    ``summary.json``                   all figures
+    ``review.md``                      what the person who approves reads
+"""
 
 from __future__ import annotations
 
-from rebalance_lib.artifacts import Artifacts
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rebalance_lib.artifacts import GROUPS
 from rebalance_lib.plan import Plan, format_plan
 from rebalance_lib.report.documents import render_review
+from rebalance_lib.report.moves import brokers_table, moves_table
 from rebalance_lib.report.summary import summarize
-from rebalance_lib.topology import Snapshot
+
+if TYPE_CHECKING:
+    from rebalance_lib.artifacts import Artifacts
+    from rebalance_lib.plan.pace import Pace
+    from rebalance_lib.planner import Choice
+    from rebalance_lib.topology import Groups, Snapshot
 
 
-def publish_plan(directory: Artifacts, plan: Plan, snapshot: Snapshot) -> None:
-    """Write the plan, its summary and its review beside their place, then let them appear there at once."""
-    summary = summarize(plan, snapshot)
+def write_choice(directory: Artifacts, choice: Choice, pace: Pace | None = None) -> None:
+    """Write all files into a directory, one that nobody reads yet; `Artifacts.publish` lets it appear."""
+    begun = time.perf_counter()
+    for candidate in choice.candidates:
+        text = format_plan(candidate.plan)
+        (directory / "candidates" / candidate.name).write_text("plan.json", text)
+        if candidate is choice.recommended:
+            directory.write_text("plan.json", text)
+    outcome = choice.recommended.outcome
+    directory.write_table("moves.parquet", moves_table(outcome))
+    directory.write_table("brokers_before_after.parquet", brokers_table(outcome))
+    if choice.impacts is not None:
+        directory.write_table(GROUPS, choice.impacts)
+    summary = summarize(choice, pace)
+    summary["timings"]["write"] = time.perf_counter() - begun
+    directory.write_json("summary.json", summary)
+    directory.write_text("review.md", render_review(summary))
+
+
+def publish_choice(directory: Artifacts, choice: Choice, pace: Pace | None = None) -> None:
+    """Write all files beside their place, then let them appear there at once; a failure leaves nothing behind."""
     staged = directory.staging()
-    staged.write_text("plan.json", format_plan(plan))
-    staged.write_json("summary.json", summary)
-    staged.write_text("review.md", render_review(summary))
-    directory.publish(staged)
+    try:
+        write_choice(staged, choice, pace)
+        directory.publish(staged)
+    except BaseException:
+        staged.remove()
+        raise
+
+
+def publish_plan(
+    directory: Artifacts, plan: Plan, snapshot: Snapshot, pace: Pace | None = None, groups: Groups | None = None
+) -> None:
+    """Publish a plan that was not planned here, as a choice of one."""
+    from rebalance_lib.planner import Choice, ClusterModel  # noqa: PLC0415 - brings numba, which most commands never need
+
+    publish_choice(directory, with_groups(Choice.given(ClusterModel.of(snapshot), plan), groups), pace)
+
+
+def with_groups(choice: Choice, groups: Groups | None) -> Choice:
+    """A choice with what its candidates do to these groups."""
+    if groups is None:
+        return choice
+    from rebalance_lib.report.groups import group_impacts  # noqa: PLC0415 - brings numba
+
+    plans = {candidate.name: candidate.plan for candidate in choice.candidates}
+    return replace(choice, impacts=group_impacts(groups, choice.model.snapshot, plans))

@@ -1,105 +1,150 @@
-"""A plan in a few figures, as data: what ``summary.json`` holds and every other text is made from."""
+"""A choice of plans in a few figures, as data: what ``summary.json`` holds and every other text is made from."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from rebalance_lib.plan import Plan, PlanDiff, current_assignment, diff
-from rebalance_lib.topology import Snapshot
+from rebalance_lib.plan.pace import Pace
+from rebalance_lib.report.forecast import forecast
+from rebalance_lib.report.group_figures import group_figures
+from rebalance_lib.report.moves import FIGURES, brokers_table
+from rebalance_lib.report.risks import risks
 
-PARTITION = ["topic", "partition"]
-FIGURES = ("bytes", "replicas", "leaders")
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from rebalance_lib.planner import Candidate, Choice, ClusterModel
+    from rebalance_lib.planner.outcome import Outcome
+
+VERSION = 1
 LARGEST_MOVES = 10
+BROKERS_SHOWN = 20
 
 
-def summarize(plan: Plan, snapshot: Snapshot) -> dict[str, Any]:
-    """What the plan moves, and what each broker holds before and after it."""
-    before = current_assignment(snapshot)
-    changes = diff(before, plan, replica_sizes(snapshot))
+def summarize(choice: Choice, pace: Pace | None = None) -> dict[str, Any]:
+    """The cluster, what was asked, and each candidate in figures; what is not below a candidate is of the recommended.
+
+    `of_candidate` gives the same for another one.
+    """
+    pace = pace or Pace()
+    model, chosen = choice.model, choice.recommended
+    sizes = model.snapshot.replicas["size_bytes"]
+    summary = {
+        "version": VERSION,
+        "cluster_id": model.snapshot.cluster_id,
+        "snapshot_taken_at": model.snapshot.taken_at,
+        "mode": None if choice.request is None else str(choice.request.mode),
+        "request": None if choice.request is None else choice.request.as_dict(),
+        "recommended": chosen.name,
+        "partitions": model.partitions,
+        "partitions_left_alone": chosen.outcome.scope.offline,
+        "bytes_total": pc.sum(sizes).as_py() or 0,
+        "rates_known": model.write_rate is not None,
+        "brokers_without_rack": _without_rack(model),
+        "dead_brokers": model.broker_ids[~model.alive].tolist(),
+        "replicas_of_unknown_size": sizes.null_count,
+        "pace": pace.as_dict(),
+        "timings": dict(choice.timings),
+    }
+    summary["candidates"] = {one.name: _candidate(one, summary, pace, choice.impacts) for one in choice.candidates}
+    return of_candidate(summary, chosen.name)
+
+
+def of_candidate(summary: dict[str, Any], name: str) -> dict[str, Any]:
+    """The summary with the figures of this candidate in place of those of the recommended one."""
+    one = summary["candidates"][name]
+    figures = {key: one["figures"][key] for key in _OF_FIGURES}
+    return {**summary, **figures, **{key: one[key] for key in _OF_CANDIDATES}}
+
+
+_OF_FIGURES = (
+    "partitions_changed",
+    "replicas_moved",
+    "leaders_moved",
+    "order_only",
+    "bytes_moved",
+    "least_bytes",
+    "bytes_over_least",
+)
+_OF_CANDIDATES = ("digest", "partitions_in_fewer_racks", "brokers", "largest_moves", "forecast")
+
+
+def _candidate(one: Candidate, cluster: dict[str, Any], pace: Pace, impacts: pa.Table | None) -> dict[str, Any]:
+    """One plan: what it moves, how long that takes, what brokers hold before and after, and what may go wrong."""
+    model, outcome = one.outcome.model, one.outcome
+    # There is nothing to copy to new partitions.
+    expected = None if one.figures.partitions_added else forecast(one.plan, model, pace).as_dict()
+    groups = group_figures(impacts, one.name)
+    fills = [log_dir["fill"] for log_dir in expected["log_dirs"] if log_dir["fill"] is not None] if expected else []
     return {
-        "version": 1,
-        "cluster_id": snapshot.cluster_id,
-        "snapshot_taken_at": snapshot.taken_at,
-        "digest": plan.digest,
-        "partitions": len(before),
-        "partitions_changed": changes.partitions_changed,
-        "replicas_moved": changes.replicas_moved,
-        "leaders_moved": changes.leaders_moved,
-        "order_only": changes.order_only,
-        "bytes_moved": changes.bytes_moved,
-        "bytes_total": pc.sum(snapshot.replicas["size_bytes"]).as_py() or 0,
-        "dead_brokers": snapshot.brokers.filter(pc.invert(snapshot.brokers["alive"]))["broker"].to_pylist(),
-        "replicas_of_unknown_size": snapshot.replicas["size_bytes"].null_count,
-        "brokers": brokers_before_after(changes, snapshot),
-        "largest_moves": largest_moves(changes),
+        "digest": one.plan.digest,
+        "figures": one.figures.as_dict(),
+        "seconds": expected["seconds"] if expected else 0.0,
+        "forecast": expected,
+        "peak_fill": max(fills, default=None),
+        "partitions_in_fewer_racks": outcome.in_fewer_racks,
+        "brokers": brokers_before_after(outcome),
+        "largest_moves": largest_moves(outcome),
+        "risks": risks(cluster, outcome.in_fewer_racks, expected, groups),
+        "groups": groups,
     }
 
 
-def replica_sizes(snapshot: Snapshot) -> pa.Table:
-    """The size of each replica, where it is known and 0 where not, in the columns that `diff` takes."""
-    sizes = snapshot.replicas.select(["topic", "partition", "broker", "size_bytes"])
-    return sizes.set_column(3, "size_bytes", pc.fill_null(sizes["size_bytes"], 0))
+def _without_rack(model: ClusterModel) -> list[int]:
+    """The live brokers that have no rack where others have one: because of them, racks do not count."""
+    rows = model.snapshot.brokers.filter(model.snapshot.brokers["alive"])
+    missing = pc.is_null(rows["rack"])
+    return rows.filter(missing)["broker"].to_pylist() if pc.any(pc.invert(missing)).as_py() else []
 
 
-def brokers_before_after(changes: PlanDiff, snapshot: Snapshot) -> list[dict[str, Any]]:
+def brokers_before_after(outcome: Outcome) -> list[dict[str, Any]]:
     """Per broker: bytes, replicas and leaders, as they are and as the plan leaves them."""
-    load = snapshot.load_per_broker()
-    ids = load["broker"].to_numpy()
-    table = changes.changes
-    present = snapshot.replicas.join(table.select(PARTITION), PARTITION, join_type="left semi")
-    leaving = present.join(_per_replica(table, "removing"), [*PARTITION, "broker"], join_type="left semi")
-    coming = _per_replica(table, "adding")
-    copied = pc.divide(coming["bytes_moved"], coming["copies"])
-    led = present.filter(present["leader"])
-    after = {
-        "bytes": load["bytes"].to_numpy()
-        + _tally(ids, coming["broker"], copied)
-        - _tally(ids, leaving["broker"], pc.fill_null(leaving["size_bytes"], 0)),
-        "replicas": load["replicas"].to_numpy() + _tally(ids, coming["broker"]) - _tally(ids, leaving["broker"]),
-        "leaders": load["leaders"].to_numpy()
-        + _tally(ids, pc.list_element(table["after"], 0))
-        - _tally(ids, led["broker"]),
-    }
     return [
         {
             "broker": row["broker"],
             "rack": row["rack"],
-            "before": {key: row[key] for key in FIGURES},
-            "after": {key: int(after[key][i]) for key in FIGURES},
+            **{when: {name: row[f"{name}_{when}"] for name in FIGURES} for when in ("before", "after")},
         }
-        for i, row in enumerate(load.to_pylist())
+        for row in brokers_table(outcome).to_pylist()
     ]
 
 
-def _per_replica(changes: pa.Table, column: str) -> pa.Table:
-    """A row for each broker in a list column, with its partition and how many copies that partition makes."""
-    lists = changes[column].combine_chunks()
-    rows = changes.select([*PARTITION, "bytes_moved"]).take(pc.list_parent_indices(lists))
-    copies = pc.list_value_length(lists).take(pc.list_parent_indices(lists))
-    return rows.append_column("broker", pc.list_flatten(lists)).append_column("copies", copies)
+def changed_most(brokers: Sequence[dict[str, Any]], count: int = BROKERS_SHOWN) -> list[dict[str, Any]]:
+    """Of many brokers those that change most, by bytes, then replicas, then leaders; in their order."""
+
+    def change(broker: dict[str, Any]) -> tuple[int, ...]:
+        return tuple(abs(broker["after"][name] - broker["before"][name]) for name in FIGURES)
+
+    if len(brokers) <= count:
+        return list(brokers)
+    chosen = sorted(range(len(brokers)), key=lambda place: change(brokers[place]), reverse=True)[:count]
+    return [brokers[place] for place in sorted(chosen)]
 
 
-def _tally(ids: NDArray[np.int32], brokers: pa.ChunkedArray, weights: Any = None) -> NDArray[np.int64]:
-    where = np.searchsorted(ids, brokers.to_numpy())
-    counted = np.bincount(where, None if weights is None else weights.to_numpy(), minlength=len(ids))
-    return counted.astype(np.int64)
-
-
-def largest_moves(changes: PlanDiff) -> list[dict[str, Any]]:
+def largest_moves(outcome: Outcome) -> list[dict[str, Any]]:
     """The partitions that copy the most bytes, the largest first."""
-    order = [("bytes_moved", "descending"), ("topic", "ascending"), ("partition", "ascending")]
-    rows = changes.changes.take(pc.select_k_unstable(changes.changes, LARGEST_MOVES, order)).to_pylist()
-    return [
+    model, after, changed = outcome.model, outcome.placement, outcome.changed
+    copies = np.bincount(outcome.partition_after[outcome.arrivals], minlength=after.model.partitions)
+    copied = (copies * after.model.size)[changed]
+    if len(changed) > LARGEST_MOVES:
+        changed = changed[copied >= np.partition(copied, -LARGEST_MOVES)[-LARGEST_MOVES]]
+    rows: list[dict[str, Any]] = [
         {
-            "partition": f"{row['topic']}-{row['partition']}",
-            "from": row["before"],
-            "to": row["after"],
-            "bytes": row["bytes_moved"],
+            "partition": after.model.name(p),
+            "from": _brokers(model.broker_ids, model.broker, model.offsets, p) if p < model.partitions else [],
+            "to": _brokers(model.broker_ids, after.layout.broker, after.layout.offsets, p),
+            "bytes": int(copies[p] * after.model.size[p]),
         }
-        for row in rows
+        for p in changed.tolist()
     ]
+    return sorted(rows, key=lambda row: -row["bytes"])[:LARGEST_MOVES]
+
+
+def _brokers(ids: Any, broker: Any, offsets: Any, p: int) -> list[int]:
+    listed: list[int] = ids[broker[offsets[p] : offsets[p + 1]]].tolist()
+    return listed

@@ -21,3 +21,8 @@ def text_bar(value: float, most: float, width: int = 12) -> str:
     eighths = round(8 * width * value / most) if most else 0
     full, rest = divmod(eighths, 8)
     return ("█" * full + (BLOCKS[rest] if rest else "")).ljust(width)
+
+
+def figure(value: object) -> str:
+    """A figure, or a dash where it is not known."""
+    return "\u2013" if value is None else str(value)

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
 from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.plan import Plan, parse_plan
-from rebalance_lib.report import broker_table, publish_plan, render_report, render_review, summarize
+from rebalance_lib.plan.pace import Pace
+from rebalance_lib.planner import Choice, ClusterModel
+from rebalance_lib.report import (
+    broker_table,
+    forecast,
+    publish,
+    publish_plan,
+    render_report,
+    render_review,
+    summarize,
+    with_groups,
+)
+from rebalance_lib.report.durations import human_seconds
+from rebalance_lib.report.moves import moves_table
 from rebalance_lib.report.units import human_bytes, text_bar
-from rebalance_lib.topology import TopicPartition
+from rebalance_lib.topology import GROUP_MEMBERS, GROUP_OFFSETS, Groups, TopicPartition
 from tests.topology.test_snapshot import snapshot_of
 
 # foo-0 of 10 bytes on 1 (leader) and 2; foo-1 of 30 bytes on 2 (leader) and 1; broker 3 is empty.
@@ -29,12 +44,16 @@ SNAPSHOT = snapshot_of(
 PLAN = Plan.from_assignment({TopicPartition("foo", 0): [3, 2], TopicPartition("foo", 1): [1, 2]})
 
 
+def choice_of(plan):
+    return Choice.given(ClusterModel.of(SNAPSHOT), plan)
+
+
 def figures(summary, when):
     return [(b[when]["bytes"], b[when]["replicas"], b[when]["leaders"]) for b in summary["brokers"]]
 
 
 def test_a_small_plan_by_hand():
-    summary = summarize(PLAN, SNAPSHOT)
+    summary = summarize(choice_of(PLAN))
     assert figures(summary, "before") == [(40, 2, 1), (40, 2, 1), (0, 0, 0)]
     assert figures(summary, "after") == [(30, 1, 1), (40, 2, 0), (10, 1, 1)]
     assert (summary["partitions_changed"], summary["replicas_moved"], summary["bytes_moved"]) == (2, 1, 10)
@@ -43,7 +62,7 @@ def test_a_small_plan_by_hand():
 
 
 def test_an_empty_plan_changes_nothing():
-    summary = summarize(Plan.from_assignment({}), SNAPSHOT)
+    summary = summarize(choice_of(Plan.from_assignment({})))
     assert figures(summary, "before") == figures(summary, "after")
     assert summary["bytes_moved"] == 0
     assert summary["largest_moves"] == []
@@ -52,19 +71,61 @@ def test_an_empty_plan_changes_nothing():
 @given(st.permutations([1, 2, 3]), st.permutations([1, 2, 3]))
 def test_bytes_and_replicas_are_neither_made_nor_lost(first, second):
     plan = Plan.from_assignment({TopicPartition("foo", 0): first[:2], TopicPartition("foo", 1): second[:2]})
-    after = figures(summarize(plan, SNAPSHOT), "after")
+    after = figures(summarize(choice_of(plan)), "after")
     assert tuple(map(sum, zip(*after, strict=True))) == (80, 4, 2)
 
 
 def test_the_review_names_the_digest_and_the_largest_move():
-    text = render_review(summarize(PLAN, SNAPSHOT))
+    text = render_review(summarize(choice_of(PLAN)))
     assert PLAN.digest in text
     assert "| `foo-0` | 1, 2 | 3, 2 | 10 B |" in text
     assert "| 3 | a | 0 B | 10 B | 0 | 1 | 0 | 1 |" in text
 
 
+def test_the_review_forecasts_the_plan_at_its_pace():
+    slow = Pace(throttle=1)
+    summary = summarize(choice_of(PLAN), slow)
+    assert summary["pace"]["throttle"] == 1
+    # 10 bytes at nine tenths of a throttle of 1 byte a second, of which the first answer to a fetch waits for nothing.
+    assert summary["forecast"]["seconds"] == summary["candidates"]["given"]["seconds"] == pytest.approx(0.5)
+    text = render_review(summary)
+    assert "**Forecast: 0.5 s** at a throttle of 1 B/s on each broker" in text
+    assert "| 1 | 0 s | 0.5 s | 2 | 10 B | 0 s |" in text
+    assert "| 3 | not known | 0 B | 10 B | 0 s | 10 B |" in text
+    assert "- min.insync.replicas is not known" in text
+    assert "without a throttle" in render_review(summarize(choice_of(PLAN)))
+
+
+def test_a_large_plan_is_outlined_and_the_busiest_broker_tells_its_time(monkeypatch):
+    monkeypatch.setattr(forecast, "COPIES_TO_SIMULATE", 0)
+    found = summarize(choice_of(PLAN), Pace(throttle=1))["forecast"]
+    assert (found["exact"], found["seconds"]) == (False, pytest.approx(10 / 0.9 + 0.5))
+
+
+def test_known_write_rates_are_part_of_the_forecast():
+    model = ClusterModel.of(SNAPSHOT, pa.table({"topic": ["foo"], "partition": [0], "write_rate": [5.0]}))
+    assumed = summarize(Choice.given(model, PLAN))["forecast"]["assumptions"]
+    assert any("What is written meanwhile is copied too" in line for line in assumed)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.44, "0.4 s"),
+        (42.4, "42 s"),
+        (60, "1 min"),
+        (125, "2 min 5 s"),
+        (7500, "2 h 5 min"),
+        (90_000, "1 d 1 h"),
+    ],
+)
+def test_times_as_people_read_them(seconds, text):
+    assert human_seconds(seconds) == text
+
+
 def test_names_from_outside_cannot_put_code_on_the_page():
-    summary = summarize(PLAN, SNAPSHOT)
+    summary = summarize(choice_of(PLAN))
     outcome = {
         "result": "done",
         "approved_by": "<script>alert(1)</script>",
@@ -84,20 +145,51 @@ def test_a_plan_is_published_whole_and_again(tmp_path):
     directory = Artifacts(tmp_path.as_uri()) / "plan"
     for _ in range(2):
         publish_plan(directory, PLAN, SNAPSHOT)
-        assert sorted(p.name for p in (tmp_path / "plan").iterdir()) == ["plan.json", "review.md", "summary.json"]
+        files = sorted(str(p.relative_to(tmp_path / "plan")) for p in (tmp_path / "plan").rglob("*") if p.is_file())
+        assert files == [
+            "brokers_before_after.parquet",
+            "candidates/given/plan.json",
+            "moves.parquet",
+            "plan.json",
+            "review.md",
+            "summary.json",
+        ]
         assert sorted(p.name for p in tmp_path.iterdir()) == ["plan"]
     assert parse_plan(directory.read_text("plan.json")) == PLAN
     assert json.loads(directory.read_text("summary.json"))["digest"] == PLAN.digest
 
 
 def test_the_broker_table_fits_a_terminal_of_80_columns():
-    brokers = summarize(PLAN, SNAPSHOT)["brokers"]
+    brokers = summarize(choice_of(PLAN))["brokers"]
     console = Console(width=80)
     with console.capture() as printed:
         console.print(broker_table(brokers, "Brokers"))
     assert "…" not in printed.get()
     assert "40 B ████████" in printed.get()
     assert max(map(len, printed.get().splitlines())) <= 80
+
+
+def test_each_copy_is_a_row_beside_the_replica_it_replaces():
+    more = Plan.from_assignment({TopicPartition("foo", 0): [3, 2, 1], TopicPartition("foo", 1): [3, 2]})
+    rows = moves_table(choice_of(more).recommended.outcome).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [
+        ("foo", 0, None, 3, 10, None, None),
+        ("foo", 1, 1, 3, 30, None, None),
+    ]
+
+
+def test_a_plan_for_what_the_cluster_lacks_is_refused():
+    with pytest.raises(InvalidInputError, match="foo-9 is in the plan, but not in the snapshot"):
+        choice_of(Plan.from_assignment({TopicPartition("foo", 9): [1]}))
+    with pytest.raises(InvalidInputError, match="foo-1: the cluster has no broker 8"):
+        choice_of(Plan.from_assignment({TopicPartition("foo", 0): [1], TopicPartition("foo", 1): [8]}))
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(publish, "render_review", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        publish_plan(Artifacts(tmp_path.as_uri()) / "plan", PLAN, SNAPSHOT)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -111,3 +203,16 @@ def test_bytes_as_people_read_them(count, text):
 @given(st.integers(0, 10**18), st.integers(0, 10**18))
 def test_a_bar_is_as_wide_as_asked_and_never_wider(value, more):
     assert len(text_bar(value, value + more, 12)) == 12
+
+
+HOSTILE_GROUP = "late`|\n![x](http://elsewhere/)\x1b[2J"
+
+
+def test_names_that_clients_choose_are_shown_in_a_review_and_not_obeyed():
+    offsets = [{"group": HOSTILE_GROUP, "topic": "foo", "partition": 0, "committed": 0}]
+    groups = Groups(
+        pa.Table.from_pylist([{"group": HOSTILE_GROUP, "type": "classic", "state": "Empty"}], schema=GROUP_MEMBERS),
+        pa.Table.from_pylist(offsets, schema=GROUP_OFFSETS),
+    )
+    text = render_review(summarize(with_groups(choice_of(PLAN), groups)))
+    assert "| `late'\\|�![x](http://elsewhere/)�[2J` | 0 | 1 | 0 | 0 |" in text

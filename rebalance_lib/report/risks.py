@@ -1,0 +1,82 @@
+"""What may go wrong with a plan, a sentence each: what a person should know before approving it.
+
+A plan with risks is never approved by a machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+NAMED = 5
+
+
+def risks(
+    cluster: Mapping[str, Any],
+    in_fewer_racks: int,
+    forecast: Mapping[str, Any] | None,
+    groups: Mapping[str, Any] | None = None,
+) -> list[str]:
+    """The risks of one plan.
+
+    Args:
+        cluster: What ``summary.json`` says of the cluster, whatever the plan.
+        in_fewer_racks: How many partitions end in fewer racks than now.
+        forecast: The plan's forecast; None if there is nothing to copy.
+        groups: What the plan does to consumer groups; None if they are not known.
+    """
+    return [
+        *_of_cluster(cluster),
+        *_of_racks(in_fewer_racks),
+        *_of_forecast(forecast or {}),
+        *_of_groups((groups or {}).get("left_idle", 0)),
+    ]
+
+
+def _of_cluster(cluster: Mapping[str, Any]) -> Iterator[str]:
+    if missing := cluster["brokers_without_rack"]:
+        yield f"Racks do not count, because brokers {_list(missing)} have none: replicas may end in one rack."
+    if dead := cluster["dead_brokers"]:
+        yield (
+            f"Brokers {_list(dead)} are down. Modes that mend or empty brokers place replicas on them elsewhere; "
+            "others leave their partitions alone."
+        )
+    if alone := cluster["partitions_left_alone"]:
+        yield f"{alone} partitions are left alone because a replica of theirs is on a broker that is down."
+    if unknown := cluster["replicas_of_unknown_size"]:
+        yield (
+            f"The size of {unknown} replicas is not known (their brokers did not answer): each counts as the largest "
+            "known replica of its partition, as 0 bytes if none is known."
+        )
+
+
+def _of_racks(in_fewer_racks: int) -> Iterator[str]:
+    if in_fewer_racks:
+        yield f"{in_fewer_racks} partitions end in fewer racks than now: what is asked for leaves them no more."
+
+
+def _of_forecast(forecast: Mapping[str, Any]) -> Iterator[str]:
+    if full := [log_dir for log_dir in forecast.get("log_dirs", ()) if log_dir["overflows"]]:
+        named = [f"{log_dir['path']} of broker {log_dir['broker']}" for log_dir in full]
+        yield f"Log dirs would overflow: {_list(named)}."
+    for name, text in _FORECASTS.items():
+        found = forecast.get(name)
+        if found and found["count"]:
+            yield f"{found['count']} {text}: {_list(found['partitions'], found['count'])}."
+
+
+def _of_groups(left_idle: int) -> Iterator[str]:
+    if left_idle:
+        yield f"{left_idle} members of consumer groups that have partitions now are left without any."
+
+
+_FORECASTS = {
+    "blocked": "partitions cannot move as the cluster is now (no leader, or a target that is down)",
+    "never": "partitions would never end at this pace, since they are written to faster than they are copied",
+    "at_min_isr": "partitions come down to their min.insync.replicas",
+}
+
+
+def _list(values: Sequence[object], count: int | None = None) -> str:
+    text = ", ".join(str(value) for value in values[:NAMED])
+    return f"{text}, ..." if (len(values) if count is None else count) > NAMED else text
