@@ -1,133 +1,248 @@
-"""Plan a run on Spark: read its snapshot, place the chosen topics, check the plan, publish it.
+"""Plan runs on Spark: read their snapshots, work out candidates, check what was written, publish it.
 
-    spark-submit compute_placement.py --run file:///.../RUN [--topics T,U] [--brokers 1,2] [--seed N]
+    spark-submit compute_placement.py --run file:///.../RUN [--run ...] --mode balance
+    spark-submit compute_placement.py --run file:///.../RUN --request '{"mode": "drain", "brokers": [3]}'
+    spark-submit compute_placement.py --run file:///.../RUN --mode balance --history file:///.../history --window 24
 
-Placement is Kafka's own: each topic is striped over the chosen brokers, racks alternating where all of them have one,
-as ``kafka-reassign-partitions --generate`` does it. The start of each topic's stripe is drawn from the seed and the
-topic's name, so that the same call gives the same plan, on one machine or on a hundred.
+Candidates times clusters are tasks of their own, and a cluster too large for one is cut into shards; `tasks` says what
+workers do. The plans are the ones that `kafka-rebalance plan` works out on one machine, for the same seed. Every run
+gets its ``plan/`` on its own, at once, and only if what was written breaks none of the `invariants`. The job fails
+at the end if any run has none, and says why.
+
+Names in a request are checked before there is a Spark session: a wrong one costs next to nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-import zlib
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as f
 
-from rebalance_lib.artifacts import PLAN, SNAPSHOT, Artifacts
+from rebalance_lib.artifacts import PLAN, RATES, Artifacts
 from rebalance_lib.errors import InvalidInputError, RebalanceError
-from rebalance_lib.placement import RackMode, assign_replicas
-from rebalance_lib.plan import Plan, changes_only, current_assignment, verify_plan
-from rebalance_lib.report import publish_plan
-from rebalance_lib.topology import Broker, Snapshot
-
-PLACED = pa.schema(
-    [
-        pa.field("topic", pa.string(), nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("replicas", pa.list_(pa.int32()), nullable=False),
-    ]
+from rebalance_lib.history import clusters
+from rebalance_lib.jobs.checks import Written, violations
+from rebalance_lib.jobs.groups import write_impacts
+from rebalance_lib.jobs.history import partition_loads
+from rebalance_lib.jobs.tasks import (
+    ANSWERS_DDL,
+    CandidateTask,
+    RunTask,
+    ShardTask,
+    Task,
+    WriteTask,
+    answering,
+    read_model,
 )
-PLACED_DDL = "topic string, partition int, replicas array<int>"
+from rebalance_lib.plan.pace import Pace
+from rebalance_lib.planner import Mode, Request, Scope
+from rebalance_lib.planner.shards import cut_up
+
+PARTITIONS_OF_A_SHUFFLE = 200_000
+FEW_PARTITIONS = 20_000
+
+
+@dataclass
+class RunState:
+    """A run on its way: what its cluster is called, and what went wrong, if anything did."""
+
+    task: RunTask
+    cluster_id: str
+    taken_at: str
+    partitions: int
+    seconds: float = 0.0
+    errors: tuple[str, ...] = ()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job; errors are one clear line and exit code 1, and wrong input costs no Spark session."""
+    """Run the job; errors are one clear line each and exit code 1, and wrong input costs no Spark session."""
     options = _parse(arguments)
-    run = Artifacts(options.run)
     try:
-        snapshot = read_snapshot(run)
-        topics = choose_topics(snapshot, options.topics)
-        brokers = choose_brokers(snapshot, options.brokers)
-        spark = SparkSession.builder.appName("kafka-rebalance compute_placement").getOrCreate()
-        try:
-            target = place(spark, run, topics, brokers, options.seed)
-        finally:
-            spark.stop()
-        publish_plan(run / PLAN, checked(target, snapshot), snapshot)
+        request = _request(options)
+        pace = Pace.from_dict(options.pace)
     except RebalanceError as error:
-        print(f"compute_placement: {error}", file=sys.stderr)
-        return 1
-    return 0
+        return _fail(str(error))
+    runs, refused = prepare_all(options.run, request, pace)
+    if not runs:
+        return _fail(*refused.values())
+    active = SparkSession.getActiveSession()
+    spark = active or SparkSession.builder.appName("kafka-rebalance compute_placement").getOrCreate()
+    try:
+        compute(spark, runs, options.history, options.window)
+    except RebalanceError as error:
+        return _fail(str(error))
+    finally:
+        if active is None:
+            spark.stop()
+        for run in runs:
+            Artifacts(run.task.scratch).remove()
+            Artifacts(run.task.staging).remove()
+    failed = {run.task.uri: run.errors for run in runs if run.errors}
+    lines = [f"{uri}: {why}" for uri, why in refused.items()]
+    for uri, errors in failed.items():
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        lines.append(f"{uri}: nothing is published: {errors[0]}{more}")
+    if lines and len(runs) + len(refused) > 1:
+        lines.append(f"{len(lines)} of {len(runs) + len(refused)} runs failed")
+    return _fail(*lines) if lines else 0
 
 
-def read_snapshot(run: Artifacts) -> Snapshot:
-    """The cluster as the run's snapshot saw it."""
-    taken = run / SNAPSHOT
-    return Snapshot.from_tables(taken.read_table("brokers.parquet"), taken.read_table("replicas.parquet"))
+def _fail(*lines: str) -> int:
+    for line in lines:
+        print(f"compute_placement: {line}", file=sys.stderr)
+    return 1
 
 
-def place(spark: SparkSession, run: Artifacts, topics: list[str], brokers: list[Broker], seed: int) -> Plan:
-    """The placement of these topics, each topic a task of its own."""
-    replicas = spark.read.parquet(f"{run.uri}/{SNAPSHOT}/replicas.parquet").where(f.col("topic").isin(topics))
-    return Plan.from_table(replicas.groupBy("topic").applyInArrow(striping(brokers, seed), PLACED_DDL).toArrow())
+def prepare_all(
+    uris: Iterable[str], request: Request, pace: Pace | None = None
+) -> tuple[list[RunState], dict[str, str]]:
+    """The runs that can be planned, and what is wrong with the others."""
+    runs, refused = [], {}
+    for uri in dict.fromkeys(uris):
+        try:
+            runs.append(prepare(uri, request, pace))
+        except RebalanceError as error:
+            refused[uri] = str(error)
+    return runs, refused
 
 
-def checked(target: Plan, snapshot: Snapshot) -> Plan:
-    """What of the placement differs from the cluster, if it breaks no rule."""
-    before = current_assignment(snapshot)
-    plan = changes_only(before, target)
-    if violations := verify_plan(plan, brokers=snapshot.alive_brokers(), before=before):
-        raise RebalanceError(f"the plan breaks {len(violations)} rules, nothing is published: {violations[0].message}")
-    return plan
+def prepare(uri: str, request: Request, pace: Pace | None = None) -> RunState:
+    """Check a request against a run's snapshot."""
+    run = Artifacts(uri)
+    model = read_model(run)
+    Scope.of(model, request)
+    task = RunTask(
+        uri=run.uri,
+        request=cut_up(request, model.partitions),
+        scratch=(run / "placement").staging().uri,
+        staging=(run / PLAN).staging().uri,
+        pace=pace or Pace(),
+    )
+    return RunState(task, model.snapshot.cluster_id, model.snapshot.taken_at, model.partitions)
 
 
-def choose_brokers(snapshot: Snapshot, ids: Sequence[int]) -> list[Broker]:
-    """The brokers to place on: all that are alive, or the ones asked for if they are."""
-    alive = {broker.id: broker for broker in snapshot.alive_brokers()}
-    if unknown := sorted(set(ids) - set(alive)):
-        raise InvalidInputError(f"brokers {unknown} are not alive in this cluster; alive are {sorted(alive)}")
-    return [alive[id_] for id_ in sorted(set(ids) or alive)]
+def size_up(spark: SparkSession, runs: Sequence[RunState]) -> None:
+    """Suit Spark to what there is to check: for a few thousand partitions it spends its time on plans and compilers."""
+    partitions = sum(run.partitions for run in runs)
+    spark.conf.set("spark.sql.shuffle.partitions", max(1, min(200, partitions // PARTITIONS_OF_A_SHUFFLE)))
+    if partitions < FEW_PARTITIONS:
+        spark.conf.set("spark.sql.adaptive.enabled", "false")
+        spark.conf.set("spark.sql.codegen.wholeStage", "false")
+        spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
 
 
-def choose_topics(snapshot: Snapshot, names: Sequence[str]) -> list[str]:
-    """The topics to place: all but internal ones, or the ones asked for; none that is being reassigned now."""
-    table = snapshot.replicas
-    known = set(table["topic"].to_pylist())
-    if unknown := sorted(set(names) - known):
-        raise InvalidInputError(f"topics {unknown} are not in this cluster: check their names")
-    internal = set(table.filter(table["internal"])["topic"].to_pylist())
-    chosen = set(names) or known - internal
-    moving = set(table.filter(pc.or_(table["adding"], table["removing"]))["topic"].to_pylist())
-    if busy := sorted(chosen & moving):
-        raise InvalidInputError(f"topics {busy} are being reassigned now: wait until that ends, or leave them out")
-    return sorted(chosen)
+def compute(spark: SparkSession, runs: Sequence[RunState], history: str | None = None, window: float = 24.0) -> None:
+    """Plan, write, check and publish; what goes wrong with a run is kept with it."""
+    size_up(spark, runs)
+    if history:
+        write_rates(spark, runs, history, window)
+    perform(spark, ((run, ShardTask(run.task, *part)) for run in runs for part in run.task.shards))
+    perform(spark, ((run, CandidateTask(run.task, name)) for run in _good(runs) for name in run.task.candidates))
+    begun = time.perf_counter()
+    write_impacts(spark, {number: run.task for number, run in enumerate(_good(runs))})
+    groups = time.perf_counter() - begun
+    perform(spark, ((run, WriteTask(run.task, (("plan", run.seconds), ("groups", groups)))) for run in _good(runs)))
+    publish(spark, _good(runs))
 
 
-def striping(brokers: list[Broker], seed: int) -> Callable[[pa.Table], pa.Table]:
-    """Place one topic: runs in Spark's workers, on the rows of that topic."""
+def perform(spark: SparkSession, work: Iterable[tuple[RunState, Task]]) -> None:
+    """Do each piece of work in a task of its own, and keep its time and its error with its run."""
+    listed = list(work)
+    if not listed:
+        return
+    tasks = spark.range(0, len(listed), 1, len(listed))
+    for row in tasks.mapInArrow(answering([task for _, task in listed]), ANSWERS_DDL).collect():
+        run = listed[row.task][0]
+        run.seconds += row.seconds
+        if row.error is not None and row.error not in run.errors:
+            run.errors = (*run.errors, row.error)
 
-    def place(rows: pa.Table) -> pa.Table:
-        topic = rows["topic"][0].as_py()
-        partitions = sorted(set(rows["partition"].to_pylist()))
-        first = rows.filter(pc.equal(rows["partition"], partitions[0]))
-        placed = assign_replicas(
-            brokers, len(partitions), first.num_rows, rack_mode=RackMode.SAFE, rng=seed ^ zlib.crc32(topic.encode())
-        )
-        return pa.table(
-            {
-                "topic": [topic] * len(partitions),
-                "partition": partitions,
-                "replicas": [placed[i] for i in range(len(partitions))],
-            },
-            schema=PLACED,
-        )
 
-    return place
+def publish(spark: SparkSession, runs: Sequence[RunState]) -> None:
+    """Let the files of those runs appear that break no invariant."""
+    if not runs:
+        return
+    written = {number: Written(Artifacts(run.task.uri), Artifacts(run.task.staging)) for number, run in enumerate(runs)}
+    # Runs differ in shards alone, which no invariant looks at.
+    found = violations(spark, written, runs[0].task.request)
+    for number, run in enumerate(runs):
+        run.errors = tuple(f"the plan breaks a rule: {line}" for line in found.get(number, []))
+        if not run.errors:
+            (Artifacts(run.task.uri) / PLAN).publish(Artifacts(run.task.staging))
+
+
+def write_rates(spark: SparkSession, runs: Sequence[RunState], history: str, window: float) -> None:
+    """Leave each run's tasks the write rates that its cluster's history knows; none if it has less than two samples."""
+    known = set(clusters(Artifacts(history)))
+    listed = sorted({run.cluster_id for run in runs} & known)
+    if not listed:
+        return
+    end = max(_moment(run.taken_at) for run in runs) + timedelta(seconds=1)
+    loads = partition_loads(spark, history, listed, end - timedelta(hours=window), end)
+    columns = ("cluster", "topic", "partition", "write_rate", "write_rate_p95")
+    rates = loads.where("write_rate IS NOT NULL").select(*columns).toArrow()
+    for run in runs:
+        own = rates.filter(pc.equal(rates["cluster"], run.cluster_id)).drop_columns(["cluster"])
+        if own.num_rows:
+            Artifacts(run.task.scratch).write_table(RATES, own)
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text) if text else datetime.now(UTC)
+
+
+def _good(runs: Iterable[RunState]) -> list[RunState]:
+    return [run for run in runs if not run.errors]
+
+
+def _request(options: argparse.Namespace) -> Request:
+    """What is asked for: a request as JSON, or the options that stand for one."""
+    if options.request is not None:
+        if options.mode or options.topics or options.brokers:
+            raise InvalidInputError("--request says it all: give it without --mode, --topics and --brokers")
+        request = Request.from_dict(options.request)
+    else:
+        mode = options.mode or str(Mode.KAFKA)
+        which = "allowed_brokers" if mode == Mode.KAFKA else "brokers"
+        request = Request.from_dict({"mode": mode, "topics": options.topics, which: options.brokers})
+    given = {name: getattr(options, name) for name in ("seed", "shards") if getattr(options, name) is not None}
+    return replace(request, **given)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", required=True, help="URI of the run's artifacts; its snapshot must be there")
-    parser.add_argument("--topics", type=_names, default=[], help="topics to place, with commas; default all")
-    parser.add_argument("--brokers", type=_ids, default=[], help="brokers to place on, with commas; default all")
-    parser.add_argument("--seed", type=int, default=0, help="start of the stripes; the same seed gives the same plan")
+    add = parser.add_argument
+    add(
+        "--run", required=True, action="append", help="URI of a run's artifacts; its snapshot must be there; repeatable"
+    )
+    add("--request", type=_object, help="what is asked for, as JSON")
+    add("--mode", choices=list(map(str, Mode)), help="what kind of plan, if there is no --request; default kafka")
+    add("--topics", type=_names, default=[], help="topics that may move, with commas; default all but internal ones")
+    add("--brokers", type=_ids, default=[], help="brokers the mode is about, with commas; for kafka, those to place on")
+    add("--pace", type=_object, default={}, help="how fast the plan may go, as JSON: what the forecast counts with")
+    add("--seed", type=int, help="where choices between equals start; the same seed gives the same plan")
+    add("--shards", type=int, help="parts to cut each cluster into; default by its size")
+    add("--history", help="URI of the history of snapshots, for write rates")
+    add("--window", type=float, default=24.0, help="hours of history to look at, up to the newest snapshot; default 24")
     return parser.parse_args(arguments)
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise argparse.ArgumentTypeError(f"this is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(f'give an object such as {{"mode": "balance"}}, not {text!r}')
+    return value
 
 
 def _names(text: str) -> list[str]:

@@ -1,0 +1,73 @@
+"""The load of every partition over a window, on Spark.
+
+`rebalance_lib.history.loads` says what each column means, exactly and with an example. Here the work is only cut up:
+each cluster's partitions into shares, each share a task. A task reads the columns and row groups it needs from the
+history itself, so that rows never pass through the JVM, nothing is shuffled, and the result needs no merging. Clusters
+and days outside the window are not even listed.
+
+    loads = partition_loads(spark, "file:///shared/kafka-rebalance/history", None, yesterday, now)
+    loads.where("write_rate_p95 > 1e6").show()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.history import Share, clusters, files_between, read_loads, shares_of
+
+LOADS_DDL = (
+    "cluster string not null, topic string not null, partition int not null, size_bytes bigint not null, "
+    "size_p95 double not null, growth double, growth_p95 double, write_rate double, write_rate_p95 double, "
+    "samples int not null"
+)
+
+
+def partition_loads(
+    spark: SparkSession,
+    history_uri: str,
+    cluster_ids: Sequence[str] | None,
+    window_start: datetime,
+    window_end: datetime,
+) -> DataFrame:
+    """One row per partition with a sample in the window, in the columns of `LOADS`; rates are null where unknown.
+
+    Args:
+        spark: The session.
+        history_uri: The directory of the history; executors must reach it too.
+        cluster_ids: The clusters of interest; None for all in the history.
+        window_start: The window's start, with a time zone; it belongs to the window.
+        window_end: The window's end, with a time zone; it does not.
+
+    Raises:
+        InvalidInputError: A cluster asked for is not in the history, or the window is empty.
+    """
+    history = Artifacts(history_uri)
+    known = clusters(history)
+    if unknown := sorted(set(cluster_ids or ()) - set(known)):
+        raise InvalidInputError(f"clusters {unknown} are not in the history at {history_uri}; it has {known}")
+    tasks = spark.sparkContext.defaultParallelism
+    shares = [
+        share
+        for cluster_id in (known if cluster_ids is None else sorted(set(cluster_ids)))
+        for share in shares_of(history, cluster_id, files_between(history, cluster_id, window_start, window_end), tasks)
+    ]
+    return spark.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(_loads(history, shares), LOADS_DDL)
+
+
+def _loads(
+    history: Artifacts, shares: Sequence[Share]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Runs in Spark's workers: numbers of shares come in, loads go out."""
+
+    def load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                yield from read_loads(history, shares[number]).to_batches(max_chunksize=50_000)
+
+    return load
