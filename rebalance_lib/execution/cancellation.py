@@ -12,15 +12,42 @@ without a leader, so it is refused.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from rebalance_lib.artifacts import CANCEL, Artifacts
 from rebalance_lib.cluster import Cluster, PartitionState, Reassignment, Replica
 from rebalance_lib.errors import ClusterError
+from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.log_dirs import cancel_log_dir_moves
 from rebalance_lib.execution.state import originals
+from rebalance_lib.execution.status import Status, plan_status
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
+
+CANCEL_SECONDS = 10.0
+
+
+def ask_to_cancel(artifacts: Artifacts, by: str) -> None:
+    """Ask whoever carries the run out to end it: at the next check it takes the way out."""
+    artifacts.write_json(CANCEL, {"by": by, "at": datetime.now(UTC).isoformat()})
+
+
+def asked_to_cancel(artifacts: Artifacts, since: datetime | None = None) -> str | None:
+    """Who asked to end the run, and when; None if nobody did, or only before ``since``."""
+    if not artifacts.exists(CANCEL):
+        return None
+    asked = artifacts.read_json(CANCEL)
+    if since is not None and datetime.fromisoformat(asked["at"]) < since:
+        return None
+    return f"{asked['by']} asked to cancel the run at {asked['at']}"
+
+
+def forget_cancel(artifacts: Artifacts) -> None:
+    """Let a run that was cancelled go on."""
+    artifacts.remove_files([CANCEL])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +73,41 @@ def cancel(cluster: Cluster, plan: Plan, *, timeout_seconds: float = 10.0) -> Ca
     return Cancelled(under_way, cancel_log_dir_moves(cluster, plan, timeout_seconds))
 
 
+def cancel_own(cluster: Cluster, job: Job) -> tuple[list[TopicPartition], dict[TopicPartition, str]]:
+    """Cancel the moves of a plan that are under way, and wait until they are gone; never those of somebody else.
+
+    Returns:
+        The partitions whose move was cancelled, and those that are left, with the reason.
+    """
+    status = plan_status(cluster, job.plan, job.before)
+    under_way = [tp for tp in status.having(Status.MOVING) if tp in status.reassignments]
+    alive = set(cluster.alive_brokers())
+    kept = {
+        tp: reason
+        for tp in under_way
+        if (reason := no_way_back(tp, status.live[tp], status.reassignments[tp], alive)) is not None
+    }
+    cancelled = [tp for tp in under_way if tp not in kept]
+    cluster.reassign(dict.fromkeys(cancelled))
+    cancel_log_dir_moves(cluster, job.plan, CANCEL_SECONDS, only_own=True)
+    deadline = time.monotonic() + CANCEL_SECONDS
+    while cancelled and time.monotonic() < deadline and not cluster.reassignments().keys().isdisjoint(cancelled):
+        time.sleep(0.2)
+    return cancelled, kept
+
+
+def no_way_back(tp: TopicPartition, live: PartitionState, reassignment: Reassignment, alive: set[int]) -> str | None:
+    """Why a move must not be cancelled: the partition would be left without a leader. None if it may."""
+    before = originals(live, reassignment)
+    if alive & live.in_sync & set(before):
+        return None
+    return (
+        f"{tp} must not be cancelled: of its original replicas {list(before)} none is alive and in sync, so it "
+        f"would be left without a leader (in sync: {sorted(live.in_sync)}); start one of them, or let the "
+        "reassignment end"
+    )
+
+
 def check_originals(
     partitions: Iterable[TopicPartition],
     live: Mapping[TopicPartition, PartitionState],
@@ -56,10 +118,6 @@ def check_originals(
     for tp in partitions:
         if tp not in live:
             continue  # deleted since it was listed, and its reassignment with it
-        before = originals(live[tp], reassignments[tp])
-        if not alive & live[tp].in_sync & set(before):
-            raise ClusterError(
-                f"{tp} must not be cancelled: of its original replicas {list(before)} none is alive and in sync, so it "
-                f"would be left without a leader (in sync: {sorted(live[tp].in_sync)}); start one of them, or let the "
-                "reassignment end"
-            )
+        reason = no_way_back(tp, live[tp], reassignments[tp], alive)
+        if reason is not None:
+            raise ClusterError(reason)

@@ -52,6 +52,11 @@ class LogDirMove:
             return LogDirStatus.MOVING if self.future == self.target else LogDirStatus.ELSEWHERE
         return LogDirStatus.DONE if self.current == self.target else LogDirStatus.NOT_MOVING
 
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left to do: it is in its log dir, or not on the broker."""
+        return self.status in (LogDirStatus.DONE, LogDirStatus.MISSING)
+
 
 def planned_log_dirs(plan: Plan) -> dict[Replica, str]:
     """The log dirs that a plan names, by replica."""
@@ -64,9 +69,8 @@ def planned_log_dirs(plan: Plan) -> dict[Replica, str]:
     }
 
 
-def log_dir_moves(cluster: Cluster, plan: Plan) -> list[LogDirMove]:
-    """Where each replica stands whose log dir the plan names; those of dead brokers are missing."""
-    targets = planned_log_dirs(plan)
+def log_dir_moves(cluster: Cluster, targets: Mapping[Replica, str]) -> list[LogDirMove]:
+    """Where each replica stands that is to be in one of these log dirs; those of dead brokers are missing."""
     if not targets:
         return []
     alive = set(cluster.alive_brokers())
@@ -83,7 +87,7 @@ def check_log_dirs(cluster: Cluster, plan: Plan) -> None:
     """Refuse a log dir that its broker does not have, before anything is changed."""
     targets = planned_log_dirs(plan)
     for broker in sorted({replica.broker for replica in targets}):
-        paths = {entry["log_dir"] for entry in cluster.log_dirs(broker)}
+        paths = {log_dir.path for log_dir in cluster.log_dirs(broker, ())}
         for replica, log_dir in sorted(targets.items()):
             if replica.broker == broker and log_dir not in paths:
                 raise InvalidInputError(f"{replica}: broker {broker} has no log dir {log_dir}; it has {sorted(paths)}")
@@ -110,10 +114,17 @@ def start_log_dir_moves(cluster: Cluster, targets: Mapping[Replica, str], timeou
             time.sleep(ASK_AGAIN_SECONDS)
 
 
-def cancel_log_dir_moves(cluster: Cluster, plan: Plan, timeout_seconds: float) -> list[Replica]:
-    """Stop the copies under way of the plan's replicas: each stays in the log dir that it is in."""
+def cancel_log_dir_moves(
+    cluster: Cluster, plan: Plan, timeout_seconds: float, *, only_own: bool = False
+) -> list[Replica]:
+    """Stop the copies under way of the plan's replicas: each stays in the log dir that it is in.
+
+    With ``only_own``, those that go to another log dir than the plan's are left alone: somebody else began them.
+    """
     under_way = {
-        move.replica: move.current for move in log_dir_moves(cluster, plan) if move.future and move.current is not None
+        move.replica: move.current
+        for move in log_dir_moves(cluster, planned_log_dirs(plan))
+        if move.future and move.current is not None and (move.status is LogDirStatus.MOVING or not only_own)
     }
     start_log_dir_moves(cluster, under_way, timeout_seconds)
     return sorted(under_way)

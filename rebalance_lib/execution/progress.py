@@ -1,23 +1,65 @@
-"""How far a plan has come, in partitions and in bytes.
+"""How far a plan has come: in partitions and bytes, at which rate, and how long it will take.
 
 The bytes of a move are those of the new replica against its leader, from the sizes in the brokers' log dirs: Kafka's
-own lag figure stays 0 for a replica that is being added.
+own lag figure stays 0 for a replica that is being added. A `Meter` asks for what moves now; sizes of the rest it asks
+for once, for they change little and the answer is long. The rate is that of the last checks.
+
+Example: ``foo-0`` of 10 MB goes to two new brokers; one holds 10 MB, the other 4 MB: 14 of 20 MB are copied. If it were
+12 MB one second ago, the rate is 2 MB/s, and 3 s are left.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from rebalance_lib.cluster import Cluster
+from rebalance_lib.cluster import Cluster, LogDir
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.execution.status import PlanStatus, Status
 from rebalance_lib.plan import Plan
-from rebalance_lib.topology import TopicPartition, by_topic
+from rebalance_lib.topology import TopicPartition
+
+RATE_SECONDS = 60.0  # over how long a rate is measured
+
+
+class Copy(NamedTuple):
+    """A new replica on its way: bytes that it has, and that its leader has."""
+
+    partition: TopicPartition
+    broker: int
+    copied: int
+    whole: int
+
+    @property
+    def remaining(self) -> int:
+        """Bytes that it lacks."""
+        return max(0, self.whole - self.copied)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What brokers hold of some partitions, their log dirs, and which of them did not answer."""
+
+    bytes: dict[tuple[TopicPartition, int], int]
+    log_dirs: dict[int, list[LogDir]]
+    silent: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerProgress:
+    """The bytes that a broker is given: copied so far and in all, and the rate in bytes per second if known."""
+
+    copied: int
+    to_copy: int
+    rate: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Counts of partitions by status, and bytes copied of the bytes to copy, for what is not finished."""
+    """Counts of partitions by status, bytes copied of the bytes to copy in the whole run, rate and time left."""
 
     done: int
     moving: int
@@ -26,6 +68,9 @@ class Progress:
     drifted: tuple[TopicPartition, ...]
     bytes_copied: int
     bytes_to_copy: int
+    rate: float | None = None
+    brokers: dict[int, BrokerProgress] = field(default_factory=dict)
+    copies: tuple[Copy, ...] = ()
 
     @property
     def stopped(self) -> bool:
@@ -37,55 +82,138 @@ class Progress:
         """Nothing of the plan is left to do."""
         return not (self.moving or self.pending)
 
+    @property
+    def share(self) -> float:
+        """The part of the work that is done, from 0 to 1."""
+        if self.bytes_to_copy:
+            return self.bytes_copied / self.bytes_to_copy
+        partitions = self.done + self.moving + self.pending
+        return self.done / partitions if partitions else 1.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long it will take at this rate; None while that is not known."""
+        remaining = self.bytes_to_copy - self.bytes_copied
+        return remaining / self.rate if self.rate else None
+
     def __str__(self) -> str:
         partitions = self.done + self.moving + self.pending
         text = f"{self.done} of {partitions} partitions done, {self.moving} moving, {self.pending} not started"
         if self.bytes_to_copy:
-            share = self.bytes_copied / self.bytes_to_copy
-            text += f"; {share:.0%} of {self.bytes_to_copy / 1e6:.1f} MB under way is copied"
+            text += f"; {self.share:.0%} of {self.bytes_to_copy / 1e6:.1f} MB copied"
+        if self.rate and not self.finished:
+            text += f", {self.rate / 1e6:.2f} MB/s, {duration(self.seconds_left or 0)} left"
         if self.missing:
             text += f"; {self.missing} belong to topics that were deleted"
         return text
 
 
-def measure_progress(cluster: Cluster, plan: Plan, before: Plan, status: PlanStatus) -> Progress:
-    """Measure the moves under way; a broker that does not answer counts as having copied nothing yet."""
-    moving = status.having(Status.MOVING)
-    origins = before.as_dict()
-    targets = plan.as_dict()
-    sizes = _sizes(cluster, moving, {b for tp in moving for b in (*targets[tp], *status.live[tp].replicas)})
-    copied = to_copy = 0
-    for tp in moving:
-        leader = status.live[tp].leader
-        whole = sizes.get((tp, leader), 0) if leader is not None else 0
-        for broker in set(targets[tp]) - set(origins.get(tp, ())):
-            to_copy += whole
-            copied += min(whole, sizes.get((tp, broker), 0))
-    return Progress(
-        done=len(status.having(Status.DONE)),
-        moving=len(moving),
-        pending=len(status.having(Status.PENDING)),
-        missing=len(status.having(Status.MISSING)),
-        drifted=tuple(status.having(Status.DRIFTED)),
-        bytes_copied=copied,
-        bytes_to_copy=to_copy,
-    )
+class Meter:
+    """Measures a plan again and again; remembers sizes, and what it saw before, for rates."""
+
+    def __init__(self, plan: Plan, before: Plan) -> None:
+        origins = before.as_dict()
+        self._new = {
+            tp: tuple(broker for broker in target if broker not in origins.get(tp, ()))
+            for tp, target in plan.as_dict().items()
+        }
+        self._sizes: dict[TopicPartition, int] = {}
+        self._seen: deque[tuple[float, int, dict[int, int]]] = deque()
+
+    def size(self, tp: TopicPartition) -> int:
+        """The bytes of one replica of the partition, as its leader last showed it."""
+        return self._sizes.get(tp, 0)
+
+    def learn(self, cluster: Cluster, status: PlanStatus, alive: Collection[int]) -> None:
+        """Ask for the sizes of planned partitions that are not known yet."""
+        unknown = [tp for tp in self._new if tp not in self._sizes and tp in status.live]
+        if not unknown:
+            return
+        leaders = {leader for tp in unknown if (leader := status.live[tp].leader) in alive and leader is not None}
+        found = read_sizes(cluster, unknown, leaders)
+        self._learn(found, unknown, status)
+
+    def read(self, cluster: Cluster, status: PlanStatus, alive: Collection[int]) -> tuple[Progress, Sizes]:
+        """Measure the moves under way; a broker that does not answer counts as having copied nothing more."""
+        self.learn(cluster, status, alive)
+        moving = [tp for tp in status.having(Status.MOVING) if self._new[tp]]
+        asked = {broker for tp in moving for broker in (*self._new[tp], *status.live[tp].replicas) if broker in alive}
+        found = read_sizes(cluster, moving, asked)
+        self._learn(found, moving, status)
+        copies = [
+            Copy(tp, broker, min(self.size(tp), found.bytes.get((tp, broker), 0)), self.size(tp))
+            for tp in moving
+            for broker in self._new[tp]
+        ]
+        copied: dict[int, int] = defaultdict(int)
+        to_copy: dict[int, int] = defaultdict(int)
+        under_way = set(moving)
+        for tp, brokers in self._new.items():
+            here = () if tp in under_way else status.live[tp].replicas if tp in status.live else brokers
+            for broker in brokers:
+                to_copy[broker] += self.size(tp)
+                copied[broker] += self.size(tp) if broker in here else 0
+        for copy in copies:
+            copied[copy.broker] += copy.copied
+        return self._progress(status, dict(copied), dict(to_copy), copies), found
+
+    def _learn(self, found: Sizes, partitions: Iterable[TopicPartition], status: PlanStatus) -> None:
+        for tp in partitions:
+            leader = status.live[tp].leader
+            if leader is not None and (tp, leader) in found.bytes:
+                self._sizes[tp] = found.bytes[tp, leader]
+
+    def _progress(
+        self, status: PlanStatus, copied: Mapping[int, int], to_copy: Mapping[int, int], copies: list[Copy]
+    ) -> Progress:
+        now = time.monotonic()
+        self._seen.append((now, sum(copied.values()), dict(copied)))
+        while len(self._seen) > 2 and now - self._seen[0][0] > RATE_SECONDS:
+            self._seen.popleft()
+        begun, before, by_broker = self._seen[0]
+        elapsed = now - begun
+
+        def rate(bytes_now: int, bytes_then: int) -> float | None:
+            return max(0.0, (bytes_now - bytes_then) / elapsed) if elapsed > 0 else None
+
+        return Progress(
+            done=len(status.having(Status.DONE)),
+            moving=len(status.having(Status.MOVING)),
+            pending=len(status.having(Status.PENDING)),
+            missing=len(status.having(Status.MISSING)),
+            drifted=tuple(status.having(Status.DRIFTED)),
+            bytes_copied=sum(copied.values()),
+            bytes_to_copy=sum(to_copy.values()),
+            rate=rate(sum(copied.values()), before),
+            brokers={
+                broker: BrokerProgress(copied[broker], to_copy[broker], rate(copied[broker], by_broker.get(broker, 0)))
+                for broker in sorted(to_copy)
+            },
+            copies=tuple(copies),
+        )
 
 
-def _sizes(
-    cluster: Cluster, partitions: list[TopicPartition], brokers: set[int]
-) -> dict[tuple[TopicPartition, int], int]:
-    wanted = by_topic(partitions)
-    sizes = {}
-    for broker in sorted(brokers & set(cluster.alive_brokers())) if brokers else ():
+def read_sizes(cluster: Cluster, partitions: Collection[TopicPartition], brokers: Iterable[int]) -> Sizes:
+    """What these brokers hold of these partitions, and their log dirs; copies between log dirs do not count."""
+    sizes: dict[tuple[TopicPartition, int], int] = {}
+    log_dirs: dict[int, list[LogDir]] = {}
+    silent: set[int] = set()
+    for broker in sorted(set(brokers)) if partitions else ():
         try:
-            log_dirs = cluster.log_dirs(broker, wanted)
+            log_dirs[broker] = cluster.log_dirs(broker, partitions, attempts=2)  # the first may meet an old connection
         except ClusterError:
+            silent.add(broker)
             continue
-        for log_dir in log_dirs:
-            for topic_entry in log_dir["topics"]:
-                for part in topic_entry["partitions"]:
-                    if not part["is_future_key"]:
-                        tp = TopicPartition(topic_entry["name"], part["partition_index"])
-                        sizes[tp, broker] = part["partition_size"]
-    return sizes
+        for log_dir in log_dirs[broker]:
+            sizes |= {(held.partition, broker): held.size for held in log_dir.replicas if not held.future}
+    return Sizes(sizes, log_dirs, frozenset(silent))
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -28,13 +28,13 @@ from rebalance_lib.cluster import Cluster, PartitionState, Reassignment
 from rebalance_lib.errors import ClusterError, InvalidInputError
 from rebalance_lib.execution.cancellation import check_originals
 from rebalance_lib.execution.log_dirs import check_log_dirs, planned_log_dirs, start_log_dir_moves
+from rebalance_lib.execution.saved_throttles import left_behind
 from rebalance_lib.execution.state import claim, live_assignment, originals, save_rollback
 from rebalance_lib.execution.status import PlanStatus, Status, listing
 from rebalance_lib.execution.throttle import (
     apply_log_dir_throttle,
     apply_throttle,
     check_rate,
-    left_behind,
     throttled_partitions,
 )
 from rebalance_lib.plan import Plan

@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rebalance_lib.artifacts import AFTER, PLAN, SNAPSHOT, Artifacts
+from rebalance_lib.artifacts import AFTER, PLAN, RATES, REVIEW, SNAPSHOT, Artifacts, write_groups
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import DriftError
-from rebalance_lib.execution.progress import Progress, measure_progress
+from rebalance_lib.execution.job import Job
+from rebalance_lib.execution.preflight import Preflight, preflight
+from rebalance_lib.execution.progress import Meter, Progress
+from rebalance_lib.execution.settings import Settings
 from rebalance_lib.execution.status import PlanStatus, plan_status
-from rebalance_lib.execution.submission import preflight
 from rebalance_lib.plan import Plan, current_assignment, parse_plan
-from rebalance_lib.topology import Snapshot
+from rebalance_lib.report import of_candidate
+from rebalance_lib.topology import Groups, Snapshot, TopicPartition
+
+PLAN_FILE = "plan.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +42,31 @@ class Run:
         kept = self.artifacts / name
         return Snapshot.from_tables(kept.read_table("brokers.parquet"), kept.read_table("replicas.parquet"))
 
+    def write_groups(self, groups: Groups | None) -> None:
+        """Keep the consumer groups with the snapshot; without any, those that an earlier try kept go."""
+        write_groups(self.artifacts / SNAPSHOT, groups)
+
     def write_after(self, snapshot: Snapshot) -> None:
         """Keep the snapshot of the end."""
         self.write_snapshot(snapshot, AFTER)
 
     def plan(self) -> Plan:
-        """What is to change."""
-        return parse_plan((self.artifacts / PLAN).read_text("plan.json"))
+        """What is to change: the recommended plan, or the one that was chosen."""
+        return parse_plan((self.artifacts / PLAN).read_text(PLAN_FILE))
+
+    def choose(self, candidate: str) -> Plan:
+        """Make this candidate the plan of the run.
+
+        Raises:
+            DriftError: Its bytes are not those that the summary was made of.
+        """
+        published = self.artifacts / PLAN
+        text = (published / "candidates" / candidate).read_text(PLAN_FILE)
+        plan, digest = parse_plan(text), self._summary()["candidates"][candidate]["digest"]
+        if plan.digest != digest:
+            raise DriftError(f"candidate {candidate} is {plan.digest}, reviewed was {digest}: plan and review again")
+        published.write_text(PLAN_FILE, text)
+        return plan
 
     def approved_plan(self, digest: str) -> Plan:
         """The plan, if it is the one that was approved.
@@ -58,11 +81,20 @@ class Run:
 
     def summary(self) -> dict[str, Any]:
         """The plan in figures."""
+        summary, digest = self._summary(), self.plan().digest
+        names = (name for name, one in summary["candidates"].items() if one["digest"] == digest)
+        return of_candidate(summary, next(names, summary["recommended"]))
+
+    def _summary(self) -> dict[str, Any]:
         return dict((self.artifacts / PLAN).read_json("summary.json"))
 
-    def review(self) -> str:
-        """The plan for the person who approves it."""
-        return (self.artifacts / PLAN).read_text("review.md")
+    def review(self) -> dict[str, Any]:
+        """Who approved what, and the settings; empty before the review."""
+        return dict(self.artifacts.read_json(REVIEW)) if self.artifacts.exists(REVIEW) else {}
+
+    def settings(self) -> Settings:
+        """How the plan is carried out, as it was approved."""
+        return Settings.from_dict(self.review().get("settings") or {})
 
     def before(self) -> Plan:
         """The assignment that the plan was made for."""
@@ -72,12 +104,44 @@ class Run:
         """Where each planned partition stands now."""
         return plan_status(cluster, self.plan(), self.before())
 
-    def preflight(self, cluster: Cluster, approved_digest: str) -> PlanStatus:
+    def job(self, approved_digest: str | None = None) -> Job:
+        """What is to be carried out.
+
+        Args:
+            approved_digest: The digest of the plan that was approved; None where nothing is changed.
+        """
+        plan = self.plan() if approved_digest is None else self.approved_plan(approved_digest)
+        snapshot, summary = self.snapshot(), self._summary()
+        if approved_digest is not None and summary["snapshot_taken_at"] != snapshot.taken_at:
+            raise DriftError(
+                f"the plan is for the snapshot of {summary['snapshot_taken_at']}, the run's is of {snapshot.taken_at}: "
+                "plan and review again"
+            )
+        mode = summary.get("mode")
+        return Job(
+            plan,
+            current_assignment(snapshot),
+            snapshot.cluster_id,
+            self.artifacts,
+            repair=mode == "repair",
+            adds=mode == "partitions",
+            write_rates=self._write_rates(),
+        )
+
+    def _write_rates(self) -> dict[TopicPartition, float]:
+        """What is written to partitions at their peak, where the planner knew it."""
+        if not (self.artifacts / PLAN).exists(RATES):
+            return {}
+        rates = (self.artifacts / PLAN).read_table(RATES)
+        columns = (rates[name].to_pylist() for name in ("topic", "partition", "write_rate_p95"))
+        return {TopicPartition(*tp): rate for *tp, rate in zip(*columns, strict=True) if rate is not None}
+
+    def preflight(self, cluster: Cluster, approved_digest: str, settings: Settings | None = None) -> Preflight:
         """Refuse what must not be executed; see `preflight`."""
-        plan, snapshot = self.approved_plan(approved_digest), self.snapshot()
-        return preflight(cluster, plan, current_assignment(snapshot), cluster_id=snapshot.cluster_id)
+        return preflight(cluster, self.job(approved_digest), settings)
 
     def progress(self, cluster: Cluster) -> Progress:
         """How far the plan has come."""
         plan, before = self.plan(), self.before()
-        return measure_progress(cluster, plan, before, plan_status(cluster, plan, before))
+        meter = Meter(plan, before)
+        return meter.read(cluster, plan_status(cluster, plan, before), cluster.alive_brokers().keys())[0]

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, PartitionState, Reassignment, Replica
 from rebalance_lib.errors import ClusterError
-from rebalance_lib.execution.throttle import SAVED, left_behind
+from rebalance_lib.execution.saved_throttles import SAVED, left_behind
 from rebalance_lib.plan import Plan, PlanEntry, format_plan, parse_plan
 from rebalance_lib.plan.faults import ANY_LOG_DIR
 from rebalance_lib.topology import TopicPartition
@@ -30,6 +30,14 @@ OWNER = "owner.json"
 def owned(state: Artifacts, plan: Plan, cluster_id: str) -> bool:
     """Whether what is kept there is of this plan on this cluster."""
     return state.exists(OWNER) and state.read_json(OWNER) == _owner(plan, cluster_id)
+
+
+def executed_on(state: Artifacts, plan: Plan) -> str | None:
+    """The id of the cluster that this very plan was executed on before; None if it was not."""
+    if not state.exists(OWNER):
+        return None
+    owner = state.read_json(OWNER)
+    return str(owner["cluster_id"]) if owner["digest"] == plan.digest else None
 
 
 def claim(state: Artifacts, plan: Plan, cluster_id: str) -> bool:
@@ -48,6 +56,7 @@ def claim(state: Artifacts, plan: Plan, cluster_id: str) -> bool:
     if state.exists(ROLLBACK) and state.exists(OWNER):
         earlier = str(state.read_json(OWNER)["digest"]).removeprefix("sha256:")[:12]
         state.write_text(f"rollback-{earlier}.json", state.read_text(ROLLBACK))
+        state.write_text(ROLLBACK, format_plan(Plan.from_entries([])))
     state.write_json(SAVED, {"cluster_id": cluster_id, "topics": {}, "brokers": {}})
     state.write_json(OWNER, _owner(plan, cluster_id))
     return False

@@ -1,15 +1,16 @@
 """Where each partition of a plan stands, read from the cluster each time.
 
 A partition is done when its replicas equal the target in order, all of them are in the ISR, and none is being added or
-removed. It is moving when the controller works towards the plan's target, pending when it still is where the plan found
-it, missing when its topic is gone, and drifted when it is anywhere else: somebody else moved it.
+removed. It is moving when the controller works towards the plan's target or a stage on the way there, pending when it
+rests where the plan found it, at a stage, or where a cancel left it, missing when its topic is gone, and drifted when
+it is anywhere else: somebody else moved it.
 
 The list of reassignments comes from the controller, replica lists from any broker, which may be a moment behind: right
 after a move ended it still shows the replicas of old and new together. So a partition is drifted only if it looks so
 several times in a row; until then it counts as moving.
 
 Example, for ``foo-0`` planned from [1, 2] to [2, 3]: replicas [2, 3], ISR {2, 3} is done; replicas [2, 3, 1] with 3
-adding and 1 removing is moving; [1, 2] is pending; [1, 4] is drifted.
+adding and 1 removing is moving; [1, 2] and, after a cancel, [2, 1] are pending; [1, 4] is drifted.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
+from typing import NamedTuple
 
 from rebalance_lib.cluster import Cluster, PartitionState, Reassignment
 from rebalance_lib.plan import Plan
+from rebalance_lib.plan.stages import after_cancel, stages
 from rebalance_lib.topology import TopicPartition
 
 LOOKS = 5
@@ -39,7 +43,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlanStatus:
-    """The status of every planned partition, and what the cluster said of it."""
+    """The status of every planned partition, and what the cluster said: of their topics at least, or of all."""
 
     by_partition: dict[TopicPartition, Status]
     live: dict[TopicPartition, PartitionState]
@@ -55,8 +59,21 @@ class PlanStatus:
         return sorted(tp for tp in self.reassignments if self.by_partition.get(tp) is not Status.MOVING)
 
 
+class Ends(NamedTuple):
+    """Both ends of every partition's way."""
+
+    targets: Mapping[TopicPartition, tuple[int, ...]]
+    origins: Mapping[TopicPartition, tuple[int, ...]]
+
+
 def plan_status(
-    cluster: Cluster, plan: Plan, before: Plan, *, doubted: Collection[Status] = (Status.DRIFTED,)
+    cluster: Cluster,
+    plan: Plan | None = None,
+    before: Plan | None = None,
+    *,
+    ends: Ends | None = None,
+    doubted: Collection[Status] = (Status.DRIFTED,),
+    whole_cluster: bool = False,
 ) -> PlanStatus:
     """Compare the plan with the cluster.
 
@@ -64,34 +81,33 @@ def plan_status(
         cluster: The cluster as it is now.
         plan: What is to be.
         before: The assignment that the plan was made for.
+        ends: The same two, for who looks often.
         doubted: What to look at again before it is believed; once a plan was submitted, pending is doubtful too.
+        whole_cluster: Look at all topics, not only at those of the plan.
     """
-    targets = plan.as_dict()
-    origins = before.as_dict()
-    status = _look(cluster, targets, origins)
+    if ends is None:
+        ends = Ends(plan.as_dict() if plan else {}, before.as_dict() if before else {})
+    status = _look(cluster, ends, whole_cluster=whole_cluster)
     suspects = set(status.having(*doubted))
     for _ in range(LOOKS - 1):
         if not suspects:
             break
         time.sleep(LOOK_AGAIN_SECONDS)
-        status = _look(cluster, targets, origins)
+        status = _look(cluster, ends, whole_cluster=whole_cluster)
         suspects &= set(status.having(*doubted))
-    settling = set(status.having(*doubted)) - suspects
+    # What is listed as moving elsewhere is so; what only shows other replicas may be a moment behind.
+    settling = {tp for tp in status.having(*doubted) if tp not in suspects and tp not in status.reassignments}
     return replace(status, by_partition={**status.by_partition, **dict.fromkeys(sorted(settling), Status.MOVING)})
 
 
-def _look(
-    cluster: Cluster,
-    targets: Mapping[TopicPartition, tuple[int, ...]],
-    origins: Mapping[TopicPartition, tuple[int, ...]],
-) -> PlanStatus:
+def _look(cluster: Cluster, ends: Ends, *, whole_cluster: bool) -> PlanStatus:
     reassignments = cluster.reassignments()
-    live = cluster.partitions({tp.topic for tp in targets})
+    live = cluster.partitions(None if whole_cluster else {tp.topic for tp in ends.targets})
     by_partition = {
-        tp: _status(target, origins.get(tp), live.get(tp), reassignments.get(tp))
-        for tp, target in sorted(targets.items())
+        tp: _status(target, ends.origins.get(tp), live.get(tp), reassignments.get(tp))
+        for tp, target in sorted(ends.targets.items())
     }
-    return PlanStatus(by_partition, {tp: live[tp] for tp in targets if tp in live}, reassignments)
+    return PlanStatus(by_partition, live, reassignments)
 
 
 def _status(
@@ -103,10 +119,29 @@ def _status(
     if live is None:
         return Status.MISSING
     if reassignment is not None:
-        return Status.MOVING if reassignment.target == target else Status.DRIFTED
+        on_the_way = reassignment.target == target or (origin and reassignment.target in stages(origin, target))
+        return Status.MOVING if on_the_way else Status.DRIFTED
     if live.replicas == target:
         return Status.DONE if live.in_sync.issuperset(target) else Status.MOVING
-    return Status.PENDING if live.replicas == origin else Status.DRIFTED
+    return Status.PENDING if origin is not None and at_rest(live.replicas, origin, target) else Status.DRIFTED
+
+
+def at_rest(replicas: tuple[int, ...], origin: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether replicas that do not move are a place on the way: its begin, a stage, or what a cancel leaves of one."""
+    if replicas == origin:
+        return True
+    way = (origin, *stages(origin, target))
+    return any(
+        replicas in (here, after_cancel(here, following), after_cancel(here, target))
+        for here, following in pairwise(way)
+    )
+
+
+def next_stage(replicas: tuple[int, ...], origin: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
+    """The list that follows for a partition that rests on its way, where it takes one new replica at a time."""
+    way = (origin, *stages(origin, target))
+    here = [place for place, passed in enumerate(way[:-1]) if set(passed) == set(replicas)]
+    return way[here[-1] + 1] if here else target
 
 
 def listing(partitions: Mapping[TopicPartition, object] | list[TopicPartition], most: int = 10) -> str:

@@ -1,33 +1,30 @@
-"""Replication throttles: put on for a plan, and taken off so that exactly what stood before stands again.
+"""Replication throttles, put on for a plan.
 
 Kafka throttles by two settings of each topic, which list the replicas concerned (``partition:broker``), and two rates
 of each broker. For a moving partition the replicas that send are all its present ones; those that receive are the ones
 to be added. What stands there already may be somebody else's: lists are merged, never overwritten, and ``*`` is left as
-it is.
+it is. Copies between the log dirs of a broker have a rate of their own.
 
-Before the first write, the value of every setting that will change is saved with the run's artifacts. That file alone
-is enough to undo the rest, at any later time and from any machine; an entry leaves it once it is put back. What a run
-left because its machine died is found there, and put right before the next snapshot.
+Before the first write, the value of every setting that will change is saved (`saved_throttles`); `restoring` puts it
+back. The rate may be changed while moves are under way: the wanted one is a small file with the run's artifacts, which
+is read at every check.
 
 Example: ``foo`` has ``leader.replication.throttled.replicas = 7:1`` from somebody else, and ``foo-0`` moves from [1, 2]
 to [2, 3]. Saved is ``before 7:1, added 0:1 0:2``; set is ``7:1,0:1,0:2``; at the end, ``0:1`` and ``0:2`` leave.
-
-A rate that stands while other reassignments use the broker is theirs, and ends with them: there is no knowing what
-stood before it. Such a rate is saved as shared: at the end ours is deleted, unless somebody has put another in its
-place meanwhile.
 """
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.cluster import Cluster
-from rebalance_lib.errors import ClusterError, DriftError, InvalidInputError
+from rebalance_lib.cluster import Cluster, Entries
+from rebalance_lib.errors import ClusterError, InvalidInputError, RebalanceError
+from rebalance_lib.execution.saved_throttles import SavedThrottles, entries
 from rebalance_lib.execution.status import PlanStatus, Status
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
@@ -41,8 +38,7 @@ RATES = (LEADER_RATE, FOLLOWER_RATE)
 ALL_RATES = (*RATES, LOG_DIR_RATE)
 REPLICA_LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 ALL_REPLICAS = "*"
-SAVED = "throttles.json"
-READ_BACK_SECONDS = 15.0
+WANTED, HEARD = "throttle.json", "wish.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +49,25 @@ class Throttle:
     brokers: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """What was put back, and what could not be, with the reason."""
+def throttle_for(
+    targets: Mapping[TopicPartition, Sequence[int]], status: PlanStatus, *, in_stages: bool = False
+) -> Throttle:
+    """The throttle that unfinished moves to these replicas need; partitions that only change order need none.
 
-    topics: list[str] = field(default_factory=list)
-    brokers: list[int] = field(default_factory=list)
-    left: dict[str, str] = field(default_factory=dict)
-
-
-def throttle_for(plan: Plan, status: PlanStatus) -> Throttle:
-    """The throttle that the unfinished moves of a plan need; partitions that only change order need none."""
+    A partition that gets its new replicas one at a time may be sent by one that came earlier.
+    """
     replicas: dict[str, dict[str, list[str]]] = defaultdict(lambda: {key: [] for key in REPLICA_LISTS})
     brokers: set[int] = set()
-    targets = plan.as_dict()
     for tp in status.having(Status.PENDING, Status.MOVING):
         reassignment = status.reassignments.get(tp)
-        adding = set(reassignment.adding) if reassignment else set(targets[tp]) - set(status.live[tp].replicas)
+        live = status.live[tp].replicas
+        coming = set(targets[tp]) - set(live)
+        adding = (set(reassignment.adding) if reassignment else set()) | coming
         if not adding:
             continue
-        senders = [broker for broker in status.live[tp].replicas if broker not in adding]
+        senders = [broker for broker in live if broker not in adding]
+        if in_stages and len(adding) > 1:
+            senders += sorted(adding)
         replicas[tp.topic][LEADER_REPLICAS] += [f"{tp.partition}:{broker}" for broker in senders]
         replicas[tp.topic][FOLLOWER_REPLICAS] += [f"{tp.partition}:{broker}" for broker in sorted(adding)]
         brokers |= {*senders, *adding}
@@ -88,6 +83,7 @@ def apply_throttle(
     *,
     shared: Collection[int] = (),
     adopted: Collection[TopicPartition] = (),
+    in_stages: bool = False,
 ) -> Throttle:
     """Throttle the plan's moves to ``rate`` bytes a second on each broker; can be run again, also with another rate.
 
@@ -96,26 +92,34 @@ def apply_throttle(
     do the entries of ``adopted`` partitions of this plan, which another tool began to move and throttled.
     """
     check_rate(rate)
-    throttle = throttle_for(plan, status)
+    throttle = throttle_for(plan.as_dict(), status, in_stages=in_stages)
     alive = set(cluster.alive_brokers())
     receivers = {int(entry.split(":")[1]) for lists in throttle.replicas.values() for entry in lists[FOLLOWER_REPLICAS]}
     if dead := sorted(receivers - alive):
         raise ClusterError(f"brokers {dead} take part in the plan but are not alive: start them, or plan again")
     throttle = Throttle(throttle.replicas, [broker for broker in throttle.brokers if broker in alive])
-    saved = _load(artifacts, cluster.cluster_id())
-    current = {topic: cluster.topic_config(topic, REPLICA_LISTS) for topic in throttle.replicas}
+    saved = SavedThrottles(artifacts, cluster.cluster_id())
+    described = cluster.topic_configs(throttle.replicas, REPLICA_LISTS)
+    if missing := sorted(throttle.replicas.keys() - described.keys()):
+        raise ClusterError(f"the settings of topic {missing[0]} could not be read: is this user allowed to?")
+    standing = {topic: {key: value.value for key, value in lists.items()} for topic, lists in described.items()}
     for topic, lists in throttle.replicas.items():
+        numbers = {str(tp.partition) for tp in adopted if tp.topic == topic}
         for key, wanted in lists.items():
-            value = current[topic].get(key)
-            numbers = {str(tp.partition) for tp in adopted if tp.topic == topic}
-            _remember_list(saved, topic, key, value.value if value else None, wanted=wanted, adopted=numbers)
+            saved.note_list(topic, key, standing[topic].get(key), wanted=wanted, adopted=numbers)
     for broker in throttle.brokers:
-        _remember_rates(saved, cluster, broker, RATES, rate, shared=broker in shared)
-    artifacts.write_json(SAVED, saved)
-    for topic, lists in throttle.replicas.items():
-        standing = {key: current[topic][key].value if key in current[topic] else None for key in lists}
-        merged = {key: _merge(standing[key], wanted) for key, wanted in lists.items()}
-        cluster.alter_topic_config(topic, {key: value for key, value in merged.items() if value != standing[key]})
+        saved.note_rates(broker, cluster.broker_config(broker, RATES), RATES, rate, shared=broker in shared)
+    saved.write()
+    cluster.alter_topic_configs(
+        {
+            topic: {
+                key: Entries(tuple(wanted))
+                for key, wanted in lists.items()
+                if wanted and standing[topic].get(key) != ALL_REPLICAS
+            }
+            for topic, lists in throttle.replicas.items()
+        }
+    )
     for broker in throttle.brokers:
         cluster.alter_broker_config(broker, dict.fromkeys(RATES, str(rate)))
     return throttle
@@ -125,12 +129,77 @@ def apply_log_dir_throttle(cluster: Cluster, brokers: Iterable[int], rate: int, 
     """Throttle copies between log dirs to ``rate`` bytes a second on each of these brokers; can be run again."""
     check_rate(rate)
     moving = sorted(set(brokers))
-    saved = _load(artifacts, cluster.cluster_id())
+    saved = SavedThrottles(artifacts, cluster.cluster_id())
     for broker in moving:
-        _remember_rates(saved, cluster, broker, (LOG_DIR_RATE,), rate, shared=False)
-    artifacts.write_json(SAVED, saved)
+        saved.note_rates(broker, cluster.broker_config(broker, (LOG_DIR_RATE,)), (LOG_DIR_RATE,), rate, shared=False)
+    saved.write()
     for broker in moving:
         cluster.alter_broker_config(broker, {LOG_DIR_RATE: str(rate)})
+
+
+def hold_rate(cluster: Cluster, artifacts: Artifacts, rate: int, alive: Collection[int]) -> list[int]:
+    """Make ``rate`` the one that stands on each broker that the run throttles; returns those that had another.
+
+    Other tools delete rates when their own moves end: this puts ours back while it is needed. A rate that somebody else
+    set in the place of ours is left alone.
+    """
+    check_rate(rate)
+    saved = SavedThrottles(artifacts, cluster.cluster_id())
+    changes: dict[int, dict[str, str]] = {}
+    for broker, noted in sorted(saved.brokers.items()):
+        keys = [key for key in RATES if key in noted]
+        if keys and broker in alive:
+            standing = dynamic_rates(cluster, broker, keys)
+            ours = {key: standing.get(key) is None or standing[key] in noted[key]["set"] for key in keys}
+            wrong = {key: str(rate) for key in keys if ours[key] and standing.get(key) != str(rate)}
+            changes |= {broker: wrong} if wrong else {}
+    for broker, wrong in changes.items():
+        saved.note_rates(broker, {}, tuple(wrong), rate, shared=False)
+    if changes:
+        saved.write()
+    for broker, wrong in changes.items():
+        cluster.alter_broker_config(broker, wrong)
+    return list(changes)
+
+
+def want_rate(artifacts: Artifacts, rate: int, by: str) -> None:
+    """Ask for another rate; whoever carries the plan out sets it at the next check."""
+    check_rate(rate)
+    artifacts.write_json(WANTED, {"rate": rate, "by": by})
+
+
+def heed_wish(artifacts: Artifacts, rate: int | None) -> None:
+    """Want a rate that somebody has begun to wish for; None for no wish.
+
+    A wish that stood when the run first asked was for another run, and is none for this one. What was last heard is
+    kept with the run, so that a wish made while nobody carried it out is heard by the next who does.
+    """
+    with suppress(RebalanceError, OSError, ValueError):  # it is heard at the next check
+        known = artifacts.exists(HEARD)
+        heard = artifacts.read_json(HEARD)["rate"] if known else rate
+        if rate is not None and rate > 0 and rate != heard:
+            want_rate(artifacts, rate, "a wish")
+        if rate != heard or not known:
+            artifacts.write_json(HEARD, {"rate": rate})
+
+
+def forget_wish(artifacts: Artifacts) -> None:
+    """The run is over: the next one begins with its own rate."""
+    artifacts.remove_files([HEARD])
+    if wanted_rate(artifacts) is not None:
+        artifacts.write_json(WANTED, {"rate": None, "by": "the end of a run"})
+
+
+def wanted_rate(artifacts: Artifacts, otherwise: int | None = None) -> int | None:
+    """The rate that was asked for since the run began; None if none was, ``otherwise`` if it cannot be read now."""
+    try:
+        if not artifacts.exists(WANTED):
+            return None
+        content: Any = artifacts.read_json(WANTED)
+    except (RebalanceError, OSError, ValueError):
+        return otherwise
+    rate = content.get("rate") if isinstance(content, dict) else content
+    return rate if type(rate) is int and rate > 0 else None
 
 
 def check_rate(rate: int) -> None:
@@ -139,72 +208,15 @@ def check_rate(rate: int) -> None:
         raise InvalidInputError(f"a throttle of {rate} bytes/s would stop replication: give a rate above 0")
 
 
-def restore_throttles(cluster: Cluster, artifacts: Artifacts) -> Restored:
-    """Put back what stood before `apply_throttle`; what cannot be reached now stays saved, and is listed.
-
-    Raises:
-        DriftError: The saved values are another cluster's.
-    """
-    restored = Restored()
-    if not artifacts.exists(SAVED):
-        return restored
-    saved = _load(artifacts, cluster.cluster_id())
-    alive = set(cluster.alive_brokers())
-    for name in list(saved["brokers"]):
-        broker = int(name)
-        if broker not in alive:
-            restored.left[f"broker {broker}"] = "not alive; run the restore again when it is back"
-            continue
-        try:
-            _restore_broker(cluster, broker, saved["brokers"][name], saved.get("shared", {}).get(name, {}))
-        except ClusterError as error:
-            restored.left[f"broker {broker}"] = str(error)
-        else:
-            restored.brokers.append(broker)
-            del saved["brokers"][name]
-            saved.get("shared", {}).pop(name, None)
-            artifacts.write_json(SAVED, saved)
-    for topic in list(saved["topics"]):
-        try:
-            if cluster.partitions([topic]):  # else it was deleted meanwhile, and its settings with it
-                _restore_topic(cluster, topic, saved["topics"][topic])
-        except ClusterError as error:
-            restored.left[f"topic {topic}"] = str(error)
-        else:
-            restored.topics.append(topic)
-            del saved["topics"][topic]
-            artifacts.write_json(SAVED, saved)
-    return restored
-
-
-def left_behind(artifacts: Artifacts) -> list[str]:
-    """What the saved file of a run says is still to be put back."""
-    if not artifacts.exists(SAVED):
-        return []
-    saved = artifacts.read_json(SAVED)
-    return [*(f"topic {name}" for name in saved["topics"]), *(f"broker {name}" for name in saved["brokers"])]
-
-
-def restore_left_behind(cluster: Cluster, runs: Artifacts) -> dict[str, Restored]:
-    """Put back what earlier runs below this directory left on this cluster because they died; by run."""
-    cluster_id = cluster.cluster_id()
-    found = {}
-    for name in runs.directories():
-        run = runs / name
-        if left_behind(run) and run.read_json(SAVED)["cluster_id"] == cluster_id:
-            found[run.uri] = restore_throttles(cluster, run)
-    return found
-
-
 def throttled_partitions(cluster: Cluster, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
     """Those of the partitions that a throttle of their topic names."""
     wanted = set(partitions)
-    lists = {topic: cluster.topic_config(topic, REPLICA_LISTS) for topic in {tp.topic for tp in wanted}}
+    lists = cluster.topic_configs({tp.topic for tp in wanted}, REPLICA_LISTS)
     named = {
-        topic: {item.split(":")[0] for value in values.values() for item in _entries(value.value)}
+        topic: {item.split(":")[0] for value in values.values() for item in entries(value.value)}
         for topic, values in lists.items()
     }
-    return {tp for tp in wanted if named[tp.topic] & {ALL_REPLICAS, str(tp.partition)}}
+    return {tp for tp in wanted if named.get(tp.topic, set()) & {ALL_REPLICAS, str(tp.partition)}}
 
 
 def standing_throttles(cluster: Cluster, plan: Plan) -> Throttle:
@@ -217,139 +229,24 @@ def standing_throttles(cluster: Cluster, plan: Plan) -> Throttle:
     for topic, partition in plan.as_dict():
         numbers[topic].add(str(partition))
     replicas: dict[str, dict[str, list[str]]] = {}
-    for topic in sorted({tp.topic for tp in cluster.partitions(numbers)}):
-        lists = cluster.topic_config(topic, REPLICA_LISTS)
+    for topic, lists in sorted(cluster.topic_configs(numbers, REPLICA_LISTS).items()):
         own = {
-            key: [item for item in _entries(value.value) if item.split(":")[0] in numbers[topic]]
+            key: [item for item in entries(value.value) if item.split(":")[0] in numbers[topic]]
             for key, value in lists.items()
         }
         if any(own.values()):
             replicas[topic] = own
-    keys = (*(RATES if replicas else ()), *((LOG_DIR_RATE,) if _names_log_dirs(plan) else ()))
+    keys = plan_rates(plan, replicas=bool(replicas))
     alive = sorted(cluster.alive_brokers())
     return Throttle(replicas, [broker for broker in alive if keys and dynamic_rates(cluster, broker, keys)])
 
 
-def clear_throttles(cluster: Cluster, plan: Plan) -> Restored:
-    """Take off what throttles a plan that another tool started, where nothing is known of what stood before.
-
-    Only the plan's own entries leave the topics' lists; the rates are deleted, as that tool would. Rates go first: if
-    this ends half way, the entries still tell that there is something to clear.
-    """
-    restored = Restored()
-    throttle = standing_throttles(cluster, plan)
-    keys = (*(RATES if throttle.replicas else ()), *((LOG_DIR_RATE,) if _names_log_dirs(plan) else ()))
-    for broker in throttle.brokers:
-        try:
-            _restore_broker(cluster, broker, dict.fromkeys(dynamic_rates(cluster, broker, keys)), {})
-        except ClusterError as error:
-            restored.left[f"broker {broker}"] = str(error)
-        else:
-            restored.brokers.append(broker)
-    for topic, lists in throttle.replicas.items():
-        try:
-            _restore_topic(cluster, topic, {key: {"added": items} for key, items in lists.items()})
-        except ClusterError as error:
-            restored.left[f"topic {topic}"] = str(error)
-        else:
-            restored.topics.append(topic)
-    return restored
-
-
-def _names_log_dirs(plan: Plan) -> bool:
-    return bool(plan.entries["log_dirs"].null_count < len(plan))
-
-
-def _load(artifacts: Artifacts, cluster_id: str) -> dict[str, Any]:
-    if not artifacts.exists(SAVED):
-        return {"cluster_id": cluster_id, "topics": {}, "brokers": {}}
-    saved: dict[str, Any] = artifacts.read_json(SAVED)
-    if saved["cluster_id"] != cluster_id:
-        raise DriftError(
-            f"{artifacts.uri}/{SAVED} holds the throttles of cluster {saved['cluster_id']}, this is {cluster_id}"
-        )
-    return saved
-
-
-def _remember_list(
-    saved: dict[str, Any],
-    topic: str,
-    key: str,
-    standing: str | None,
-    *,
-    wanted: Iterable[str],
-    adopted: Collection[str],
-) -> None:
-    """Note the value before the run, and which entries are ours; a second call adds entries, but forgets nothing."""
-    before = [item for item in _entries(standing) if item.split(":")[0] not in adopted]
-    entry = saved["topics"].setdefault(topic, {}).setdefault(key, {"before": ",".join(before) or None, "added": []})
-    before = _entries(entry["before"])
-    entry["added"] = sorted({*entry["added"], *(item for item in wanted if item not in before)})
-
-
-def _remember_rates(
-    saved: dict[str, Any], cluster: Cluster, broker: int, keys: Sequence[str], rate: int, *, shared: bool
-) -> None:
-    """Note the rates before the run, once; and, where others use the broker, what ours are."""
-    standing = cluster.broker_config(broker, keys)
-    before = saved["brokers"].setdefault(str(broker), {})
-    ours = saved.setdefault("shared", {}).get(str(broker), {})
-    for key in keys:
-        own = standing[key].value if key in standing and standing[key].dynamic else None
-        if key not in before and shared and own is not None:
-            before[key] = None
-            ours[key] = str(rate)
-        before.setdefault(key, own)
-        if key in ours:
-            ours[key] = str(rate)
-    if ours:
-        saved["shared"][str(broker)] = ours
-
-
-def _entries(value: str | None) -> list[str]:
-    return [item for item in (value or "").split(",") if item]
-
-
-def _merge(standing: str | None, wanted: list[str]) -> str | None:
-    if standing == ALL_REPLICAS:
-        return standing
-    merged = list(dict.fromkeys([*_entries(standing), *wanted]))
-    return ",".join(merged) or None
-
-
-def _restore_topic(cluster: Cluster, topic: str, lists: Mapping[str, Mapping[str, Any]]) -> None:
-    standing = cluster.topic_config(topic, REPLICA_LISTS)
-    goal: dict[str, str | None] = {}
-    for key, entry in lists.items():
-        value = standing[key].value if key in standing else None
-        if value != ALL_REPLICAS:
-            goal[key] = ",".join(item for item in _entries(value) if item not in entry["added"]) or None
-    cluster.alter_topic_config(
-        topic,
-        {key: value for key, value in goal.items() if value != (standing[key].value if key in standing else None)},
-    )
-    _read_back(lambda: {k: v.value for k, v in cluster.topic_config(topic, REPLICA_LISTS).items()}, goal, topic)
-
-
-def _restore_broker(cluster: Cluster, broker: int, rates: Mapping[str, str | None], shared: Mapping[str, str]) -> None:
-    standing = dynamic_rates(cluster, broker, tuple(rates))
-    goal = {key: value for key, value in rates.items() if key not in shared or standing.get(key) == shared[key]}
-    cluster.alter_broker_config(broker, goal)
-    _read_back(lambda: dynamic_rates(cluster, broker, tuple(rates)), goal, broker)
+def plan_rates(plan: Plan, *, replicas: bool) -> tuple[str, ...]:
+    """The rates that a plan can have caused, given whether a list of throttled replicas names it."""
+    names_log_dirs = bool(plan.entries["log_dirs"].null_count < len(plan))
+    return (*(RATES if replicas else ()), *((LOG_DIR_RATE,) if names_log_dirs else ()))
 
 
 def dynamic_rates(cluster: Cluster, broker: int, keys: Sequence[str] = ALL_RATES) -> dict[str, str]:
     """The rates that are set on this very broker."""
     return {key: value.value for key, value in cluster.broker_config(broker, keys).items() if value.dynamic}
-
-
-def _read_back(read: Callable[[], Mapping[str, str]], goal: Mapping[str, str | None], where: object) -> None:
-    """Wait until the cluster shows the goal: a setting reaches the brokers a moment after the controller took it."""
-    deadline = time.monotonic() + READ_BACK_SECONDS
-    while True:
-        standing = read()
-        if all(standing.get(key) == value for key, value in goal.items()):
-            return
-        if time.monotonic() > deadline:
-            raise ClusterError(f"{where} still shows {standing} {READ_BACK_SECONDS:.0f} s after it was set to {goal}")
-        time.sleep(0.2)

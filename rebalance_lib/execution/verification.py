@@ -21,16 +21,12 @@ from enum import StrEnum
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.execution.log_dirs import LogDirMove, LogDirStatus, log_dir_moves
+from rebalance_lib.execution.log_dirs import LogDirMove, LogDirStatus, log_dir_moves, planned_log_dirs
+from rebalance_lib.execution.restoring import Restored, clear_throttles, restore_throttles
+from rebalance_lib.execution.saved_throttles import left_behind
 from rebalance_lib.execution.state import owned, saved_rollback
 from rebalance_lib.execution.status import PlanStatus, Status, plan_status
-from rebalance_lib.execution.throttle import (
-    Restored,
-    clear_throttles,
-    left_behind,
-    restore_throttles,
-    standing_throttles,
-)
+from rebalance_lib.execution.throttle import standing_throttles
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
 
@@ -73,7 +69,7 @@ class Verification:
             for tp in self.status.having(Status.PENDING, Status.DRIFTED, Status.MOVING)
             if tp in self.status.reassignments or self.status.live[tp].replicas != targets[tp]
         ]
-        return not waiting and all(move.status in (LogDirStatus.DONE, LogDirStatus.MISSING) for move in self.log_dirs)
+        return not waiting and all(move.ended for move in self.log_dirs)
 
     def says(self, tp: TopicPartition) -> str:
         """One partition in words; Kafka's own where its tool has any."""
@@ -108,7 +104,7 @@ def verify(cluster: Cluster, plan: Plan, state: Artifacts) -> Verification:
     """Compare a plan with the cluster; nothing is changed."""
     before = noted_way_back(cluster, plan, state) or plan
     status = plan_status(cluster, plan, before, doubted=(Status.DRIFTED, Status.PENDING))
-    return Verification(plan, status, log_dir_moves(cluster, plan))
+    return Verification(plan, status, log_dir_moves(cluster, planned_log_dirs(plan)))
 
 
 def noted_way_back(cluster: Cluster, plan: Plan, state: Artifacts) -> Plan | None:

@@ -6,10 +6,19 @@ import time
 
 import pytest
 
-from rebalance_lib.cluster import take_snapshot
+from rebalance_lib.cluster import Replica, ReplicaLogDir, take_snapshot
 from rebalance_lib.errors import ClusterError, DriftError
-from rebalance_lib.execution import Run, Status, apply_throttle, conclude, restore_throttles, submit
-from rebalance_lib.plan import Plan
+from rebalance_lib.execution import (
+    Engine,
+    Run,
+    Settings,
+    Status,
+    apply_throttle,
+    conclude,
+    prepare_rollback,
+    restore_throttles,
+)
+from rebalance_lib.plan import Plan, PlanEntry
 from rebalance_lib.report import publish_plan
 from rebalance_lib.topology import TopicPartition
 
@@ -28,6 +37,12 @@ def start(cluster, tmp_path):
     return make
 
 
+def begin(run, cluster, digest):
+    """Preflight, then everything at once, as an engine begins it; returns its report."""
+    run.preflight(cluster, digest)
+    return Engine(cluster, run.job(digest), Settings()).check()
+
+
 def finish(run, cluster):
     while not (progress := run.progress(cluster)).finished:
         time.sleep(0.2)
@@ -35,14 +50,14 @@ def finish(run, cluster):
 
 
 def end(run, cluster, failed_steps=()):
-    return conclude(cluster, run, approved_by="a person", approved_at="now", rate=1000, failed_steps=failed_steps)
+    return conclude(cluster, run, Settings(), approved_by="a person", approved_at="now", failed_steps=failed_steps)
 
 
 def test_a_plan_is_executed_verified_and_reported(cluster, topic, start):
     name = topic("run-whole", [[1, 2]], size=200_000)
     run, digest = start(name, [3, 2])
     assert run.status(cluster).having(Status.PENDING) == [TopicPartition(name, 0)]
-    assert submit(cluster, run.plan(), run.preflight(cluster, digest)).submitted == 1
+    begin(run, cluster, digest)
     assert str(finish(run, cluster)).startswith("1 of 1 partitions done")
     outcome = end(run, cluster)
     assert outcome.reached
@@ -57,27 +72,25 @@ def test_a_plan_is_executed_verified_and_reported(cluster, topic, start):
 def test_a_move_under_way_is_seen_and_not_submitted_again(cluster, topic, start):
     name = topic("run-moving", [[1]], size=3_000_000)
     run, digest = start(name, [2])
-    apply_throttle(cluster, run.plan(), run.preflight(cluster, digest), 200_000, run.artifacts)
-    submit(cluster, run.plan(), run.preflight(cluster, digest))
+    apply_throttle(cluster, run.plan(), run.preflight(cluster, digest).status, 200_000, run.artifacts)
+    begin(run, cluster, digest)
     progress = run.progress(cluster)
     assert (progress.moving, progress.finished) == (1, False)
     assert 0 <= progress.bytes_copied < progress.bytes_to_copy
     assert progress.bytes_to_copy >= 3_000_000
-    again = submit(cluster, run.plan(), run.preflight(cluster, digest))
-    assert (again.submitted, again.already_moving) == (0, 1)
+    assert begin(run, cluster, digest).progress.moving == 1
     assert "moving: run-moving-0" in end(run, cluster).verdict
     assert "Throttles left on the cluster" in run.artifacts.read_text("report.html")
     restore_throttles(cluster, run.artifacts)
     finish(run, cluster)
-    done = submit(cluster, run.plan(), run.preflight(cluster, digest))
-    assert (done.submitted, done.already_done) == (0, 1)
+    assert begin(run, cluster, digest).state == "reached"
 
 
 def test_a_cancelled_move_is_seen_as_stopped(cluster, topic, start):
     name = topic("run-cancelled", [[1]], size=3_000_000)
     run, digest = start(name, [2])
-    apply_throttle(cluster, run.plan(), run.preflight(cluster, digest), 200_000, run.artifacts)
-    submit(cluster, run.plan(), run.preflight(cluster, digest))
+    apply_throttle(cluster, run.plan(), run.preflight(cluster, digest).status, 200_000, run.artifacts)
+    begin(run, cluster, digest)
     assert not run.progress(cluster).stopped
     cluster.reassign({TopicPartition(name, 0): None})
     restore_throttles(cluster, run.artifacts)
@@ -113,7 +126,7 @@ def test_a_foreign_reassignment_is_refused_by_name(cluster, topic, start, tmp_pa
     foreign.write_snapshot(snapshot)
     publish_plan(foreign.artifacts / "plan", Plan.from_assignment({TopicPartition(other, 0): [2]}), snapshot)
     apply_throttle(cluster, foreign.plan(), foreign.status(cluster), 200_000, foreign.artifacts)
-    submit(cluster, foreign.plan(), foreign.status(cluster))
+    cluster.reassign(foreign.plan().as_dict())
     with pytest.raises(ClusterError, match="run-foreign-0"):
         run.preflight(cluster, digest)
     restore_throttles(cluster, foreign.artifacts)
@@ -147,7 +160,8 @@ def test_a_deleted_topic_is_left_out_and_reported(cluster, kafka, topic, start):
     admin.delete_topics([name])
     while cluster.partitions([name]):
         time.sleep(0.1)
-    assert submit(cluster, run.plan(), run.preflight(cluster, digest)).missing == 1
+    assert "run-deleted-0" in run.preflight(cluster, digest).remarks[0]
+    assert begin(run, cluster, digest).progress.missing == 1
     outcome = end(run, cluster)
     assert outcome.reached
     assert "1 missing: run-deleted-0" in outcome.verdict
@@ -160,3 +174,32 @@ def test_the_report_of_a_failed_run_names_the_steps(cluster, topic, start):
     outcome = end(run, cluster, failed_steps=["execute_plan"])
     assert not outcome.reached
     assert "Failed steps: execute_plan." in run.artifacts.read_text("report.html")
+
+
+def test_the_way_back_is_a_run_of_its_own(cluster, topic, start, tmp_path):
+    name = topic("run-back", [[1, 2]], size=100_000)
+    run, digest = start(name, [3, 2])
+    begin(run, cluster, digest)
+    finish(run, cluster)
+    back = Run((tmp_path / "back").as_uri())
+    assert prepare_rollback(cluster, run, back, tell=pytest.fail).as_dict() == {TopicPartition(name, 0): (1, 2)}
+    assert back.plan().digest in (back.artifacts / "plan").read_text("review.md")
+    begin(back, cluster, back.plan().digest)
+    finish(back, cluster)
+    assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1, 2)
+    assert len(prepare_rollback(cluster, run, Run((tmp_path / "again").as_uri()), tell=pytest.fail)) == 0
+
+
+def test_the_way_back_of_log_dirs_names_the_former_ones(cluster, topic, tmp_path):
+    name = topic("run-back-log-dirs", [[1]], size=10_000)
+    run, snapshot = Run(tmp_path.as_uri()), take_snapshot(cluster)
+    replica = Replica(name, 0, 1)
+    held = cluster.replica_log_dirs([1])[replica].current
+    other = next(log_dir.path for log_dir in cluster.log_dirs(1) if log_dir.path != held)
+    run.write_snapshot(snapshot)
+    publish_plan(run.artifacts / "plan", Plan.from_entries([PlanEntry(name, 0, (1,), (other,))]), snapshot)
+    begin(run, cluster, run.plan().digest)
+    while cluster.replica_log_dirs([1])[replica] != ReplicaLogDir(other, None):
+        time.sleep(0.1)
+    back = prepare_rollback(cluster, run, Run((tmp_path / "back").as_uri()), tell=pytest.fail)
+    assert [entry.log_dirs for entry in back] == [(held,)]

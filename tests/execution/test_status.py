@@ -17,7 +17,7 @@ def looks(monkeypatch, *answers):
     rest = list(answers)
     monkeypatch.setattr(status_module, "LOOK_AGAIN_SECONDS", 0)
     monkeypatch.setattr(
-        status_module, "_look", lambda *_: PlanStatus(rest.pop(0) if len(rest) > 1 else rest[0], {}, {})
+        status_module, "_look", lambda *_, **__: PlanStatus(rest.pop(0) if len(rest) > 1 else rest[0], {}, {})
     )
     return plan_status(None, PLAN, PLAN).by_partition
 

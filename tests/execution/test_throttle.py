@@ -16,6 +16,7 @@ from rebalance_lib.execution import (
     restore_left_behind,
     restore_throttles,
 )
+from rebalance_lib.execution.saved_throttles import SAVED
 from rebalance_lib.execution.throttle import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -23,10 +24,14 @@ from rebalance_lib.execution.throttle import (
     LEADER_REPLICAS,
     RATES,
     REPLICA_LISTS,
-    SAVED,
+    forget_wish,
+    heed_wish,
+    wanted_rate,
 )
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
+
+NOTHING = {"value": None, "source": None, "set": []}
 
 
 @pytest.fixture
@@ -121,7 +126,7 @@ def test_without_saved_values_nothing_is_touched(cluster, artifacts):
 
 
 def test_saved_values_of_another_cluster_are_refused(cluster, artifacts):
-    artifacts.write_json(SAVED, {"cluster_id": "another", "topics": {}, "brokers": {"1": {LEADER_RATE: "1"}}})
+    artifacts.write_json(SAVED, {"cluster_id": "another", "topics": {}, "brokers": {"1": {LEADER_RATE: NOTHING}}})
     with pytest.raises(DriftError, match="cluster another"):
         restore_throttles(cluster, artifacts)
 
@@ -136,7 +141,7 @@ def test_what_a_dead_run_left_is_put_back_before_the_next(cluster, topic, thrott
     name = topic("throttle-dead-run", [[1, 2]])
     throttle(name, [1, 2], [2, 3])
     other = Artifacts.at(tmp_path / "runs") / "of-another-cluster"
-    other.write_json(SAVED, {"cluster_id": "another", "topics": {}, "brokers": {"1": dict.fromkeys(RATES)}})
+    other.write_json(SAVED, {"cluster_id": "another", "topics": {}, "brokers": {"1": {LEADER_RATE: NOTHING}}})
     (Artifacts.at(tmp_path / "runs") / "dead").write_json(SAVED, artifacts.read_json(SAVED))
     restored = restore_left_behind(cluster, Artifacts.at(tmp_path / "runs"))
     assert [(uri.rsplit("/", 1)[1], what.topics) for uri, what in restored.items()] == [("dead", [name])]
@@ -164,3 +169,16 @@ def test_a_dead_broker_is_skipped_reported_and_cleaned_when_it_is_back(new_kafka
         assert restore_throttles(cluster, artifacts).brokers == [2]
         assert rates(cluster, 2) == {}
         assert left_behind(artifacts) == []
+
+
+def test_a_wish_that_stood_before_is_none_and_one_made_while_nobody_was_there_is_heard(tmp_path):
+    run = Artifacts(tmp_path.as_uri())
+    heed_wish(run, 7)
+    assert wanted_rate(run) is None
+    heed_wish(run, 8)  # by whoever carries the run out next
+    assert wanted_rate(run) == 8
+    heed_wish(run, None)
+    assert wanted_rate(run) == 8, "a wish that was taken back still holds until another"
+    forget_wish(run)
+    heed_wish(run, 9)
+    assert wanted_rate(run) is None, "the next run begins with its own rate"

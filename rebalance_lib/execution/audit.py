@@ -1,0 +1,65 @@
+"""The record of a run: who approved what and when, every move with its begin, end and bytes, every throttle.
+
+It is put together from the plan, the review and the journal, at any time and as often as one likes.
+
+Example: ``{"digest": "sha256:...", "approved_by": "alice", "moves": [{"partition": "foo-0", "from": [1, 2], "to": [3,
+2], "began": "2026-11-16T20:15:30", "ended": "2026-11-16T20:16:02", "bytes": 1048576}], "throttles": [...]}``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rebalance_lib.execution import journal as events
+from rebalance_lib.execution.job import Job
+from rebalance_lib.execution.journal import read_journal
+from rebalance_lib.execution.settings import Settings
+
+AUDIT = "audit.json"
+THROTTLES = (events.THROTTLE_SET, events.THROTTLE_CHANGED, events.THROTTLE_RESTORED)
+
+
+def write_audit(job: Job, settings: Settings, *, verdict: str, approved_by: str, approved_at: str) -> dict[str, Any]:
+    """Write the record beside the other artifacts of the run, and return it."""
+    journal = read_journal(job.artifacts)
+    record = {
+        "version": 1,
+        "cluster_id": job.cluster_id,
+        "digest": job.plan.digest,
+        "approved_by": approved_by,
+        "approved_at": approved_at,
+        "settings": settings.as_dict(),
+        "verdict": verdict,
+        "written_at": events.now(),
+        "moves": moves(journal),
+        "throttles": [event for event in journal if event["event"] in THROTTLES],
+        "other": [event for event in journal if event["event"] not in (*THROTTLES, *MOVES)],
+    }
+    job.artifacts.write_json(AUDIT, record)
+    return record
+
+
+MOVES = (events.BEGAN, events.ASKED, events.ENDED)
+
+
+def moves(journal: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each move, or each stage of one, with its begin and, if it was seen, its end."""
+    listed: list[dict[str, Any]] = []
+    latest: dict[str, dict[str, Any]] = {}
+    for event in journal:
+        name = str(event.get("partition"))
+        if event["event"] in MOVES and name in latest and latest[name]["ended"] is None:
+            latest[name]["ended"] = event["at"]
+        if event["event"] in (events.BEGAN, events.ASKED):
+            latest[name] = {
+                "partition": name,
+                "from": event["from"],
+                "to": event["to"],
+                "log_dirs": event["log_dirs"],
+                "began": event["at"],
+                "ended": None,
+                "bytes": event["bytes"],
+            }
+            listed.append(latest[name])
+    return listed

@@ -1,0 +1,126 @@
+"""What to believe of a status: brokers hear of changes a moment after the controller made them.
+
+A partition whose move was begun and that seems to rest where it was, one that seems to be elsewhere, and one that seems
+to be gone are believed to be so only after some seconds. Until then they count as moving, or as not gone. A move that
+was begun and rests where it was even then was cancelled by somebody else, if the controller had taken it; if its
+request was lost, it can be begun again.
+
+What ended is written to the journal on the way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from rebalance_lib.execution import journal as events
+from rebalance_lib.execution.job import Job
+from rebalance_lib.execution.journal import Journal
+from rebalance_lib.execution.log_dirs import LogDirMove, LogDirStatus
+from rebalance_lib.execution.status import PlanStatus, Status
+from rebalance_lib.execution.steps import Step
+from rebalance_lib.topology import TopicPartition
+
+SETTLE_SECONDS = 5.0  # how long a broker may be behind the controller
+
+
+@dataclass(slots=True)
+class Begun:
+    """A move that this process began or found under way: the replicas it began with, and whether it was taken."""
+
+    replicas: frozenset[int]
+    accepted: bool
+
+
+class Beliefs:
+    """What one process has begun and seen, to tell what is so from what only looks so."""
+
+    def __init__(self, job: Job, journal: Journal, size: Callable[[TopicPartition], int]) -> None:
+        self._job = job
+        self._journal = journal
+        self._size = size
+        self._begun: dict[TopicPartition, Begun] = {}
+        self._within: dict[TopicPartition, int] = {}
+        self._doubted_since: dict[tuple[TopicPartition, Status], float] = {}
+        self.cancelled: tuple[TopicPartition, ...] = ()
+
+    def begin(self, steps: Iterable[Step], status: PlanStatus, *, accepted: bool) -> None:
+        """Steps were asked for just now; ``accepted`` if the answer said so."""
+        for step in steps:
+            live = status.live[step.partition].replicas
+            if step.replicas is None:
+                self._within[step.partition] = step.bytes
+            else:
+                self._begun[step.partition] = Begun(frozenset(live), accepted)
+            self._journal.note(
+                events.BEGAN if accepted else events.ASKED,
+                partition=str(step.partition),
+                **{"from": list(live), "to": list(step.replicas or live)},
+                log_dirs={str(replica): path for replica, path in step.log_dirs},
+                bytes=step.bytes,
+            )
+
+    def believe(self, status: PlanStatus, log_dirs: Iterable[LogDirMove]) -> PlanStatus:
+        """The status without what only looks so; notices what ended, and what somebody else cancelled."""
+        believed = dict(status.by_partition)
+        for tp, state in status.by_partition.items():
+            if state is Status.MOVING:
+                self._forget(tp)
+                self._see_moving(tp, status)
+            elif self._only_looks_so(tp, state, status):
+                believed[tp] = Status.MOVING
+        self._see_log_dirs(log_dirs)
+        return replace(status, by_partition=believed)
+
+    def all_there(self, status: PlanStatus) -> bool:
+        """Whether partitions that are missing have been so for a while: else they may only seem to be."""
+        return not [tp for tp in status.having(Status.MISSING) if self._doubtful(tp, Status.MISSING)]
+
+    def _only_looks_so(self, tp: TopicPartition, state: Status, status: PlanStatus) -> bool:
+        if state is Status.DRIFTED:
+            return tp not in status.reassignments and self._doubtful(tp, state)
+        return tp in self._begun and not self._ended(tp, state, status)
+
+    def _see_moving(self, tp: TopicPartition, status: PlanStatus) -> None:
+        reassignment = status.reassignments.get(tp)
+        if reassignment is not None:
+            originals = frozenset(status.live[tp].replicas) - set(reassignment.adding)
+            self._begun[tp] = Begun(originals, accepted=True)
+        else:
+            self._begun.setdefault(tp, Begun(frozenset(self._job.origins.get(tp, ())), accepted=True))
+
+    def _ended(self, tp: TopicPartition, state: Status, status: PlanStatus) -> bool:
+        """Whether a move that was begun is over, one way or another."""
+        begun = self._begun[tp]
+        rests = state is Status.PENDING and begun.replicas == set(status.live[tp].replicas)
+        if rests and self._doubtful(tp, state):
+            return False
+        self._forget(tp)
+        del self._begun[tp]
+        if rests and begun.accepted:
+            self.cancelled = (*self.cancelled, tp)
+            self._journal.note(events.CANCELLED, by="somebody else", partition=str(tp))
+        elif state is Status.DONE:
+            copied = self._size(tp) * len(self._job.coming(tp))
+            self._journal.note(events.ENDED, partition=str(tp), bytes=copied)
+        return True
+
+    def _see_log_dirs(self, log_dirs: Iterable[LogDirMove]) -> None:
+        if not self._within:
+            return
+        unfinished = {
+            TopicPartition(move.replica.topic, move.replica.partition)
+            for move in log_dirs
+            if move.status is not LogDirStatus.DONE
+        }
+        for tp in [tp for tp in self._within if tp not in unfinished]:
+            self._journal.note(events.ENDED, partition=str(tp), bytes=self._within.pop(tp))
+
+    def _doubtful(self, tp: TopicPartition, state: Status) -> bool:
+        now = time.monotonic()
+        return now - self._doubted_since.setdefault((tp, state), now) < SETTLE_SECONDS
+
+    def _forget(self, tp: TopicPartition) -> None:
+        for state in (Status.PENDING, Status.DRIFTED, Status.MISSING):
+            self._doubted_since.pop((tp, state), None)

@@ -1,0 +1,196 @@
+"""A plan from its first check to its last: preflight, throttles, moves, and the way out.
+
+The way out is the same whatever happened: moves of ours that are still under way are cancelled where that leaves every
+partition a leader, since they must not run on without a throttle; then exactly the throttles that stood before are put
+back. A process that is killed cannot do this: whoever runs the plan again, or restores its throttles, does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rebalance_lib.cluster import Cluster
+from rebalance_lib.errors import ClusterError
+from rebalance_lib.execution import journal as events
+from rebalance_lib.execution.additions import add_partitions
+from rebalance_lib.execution.audit import write_audit
+from rebalance_lib.execution.cancellation import cancel_own
+from rebalance_lib.execution.engine import Engine, Report
+from rebalance_lib.execution.job import Job
+from rebalance_lib.execution.journal import Journal
+from rebalance_lib.execution.keeping import Tell, put_throttles
+from rebalance_lib.execution.leaving import note_leaving
+from rebalance_lib.execution.log_dirs import LogDirMove, log_dir_moves
+from rebalance_lib.execution.preflight import preflight
+from rebalance_lib.execution.restoring import Restored, restore_throttles
+from rebalance_lib.execution.saved_throttles import SavedThrottles, left_behind
+from rebalance_lib.execution.settings import Settings
+from rebalance_lib.execution.status import PlanStatus, Status, listing, plan_status
+from rebalance_lib.execution.throttle import forget_wish
+from rebalance_lib.topology import TopicPartition
+
+CANCEL_ATTEMPTS = 3
+ELECTION_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The cluster against a plan, log dirs included."""
+
+    status: PlanStatus
+    log_dirs_left: list[LogDirMove]
+
+    @property
+    def reached(self) -> bool:
+        """Whether nothing of the plan is left to do."""
+        return not self.log_dirs_left and not self.status.having(Status.PENDING, Status.MOVING, Status.DRIFTED)
+
+    def __str__(self) -> str:
+        counts = {kind: self.status.having(kind) for kind in Status}
+        text = f"{len(counts[Status.DONE])} of {len(self.status.by_partition)} partitions are where the plan says"
+        for kind in (Status.MOVING, Status.PENDING, Status.DRIFTED, Status.MISSING):
+            if counts[kind]:
+                text += f"; {len(counts[kind])} {kind}: {listing(counts[kind])}"
+        if self.log_dirs_left:
+            named = ", ".join(str(move.replica) for move in self.log_dirs_left[:5])
+            text += f"; {len(self.log_dirs_left)} replicas are not in their log dir: {named}"
+        return text + "."
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How it ended: what the cluster is against the plan, and what could not be put back."""
+
+    comparison: Comparison
+    restored: Restored
+
+    @property
+    def reached(self) -> bool:
+        """Whether nothing of the plan is left to do."""
+        return self.comparison.reached
+
+    @property
+    def verdict(self) -> str:
+        """One sentence on where the plan stands."""
+        return str(self.comparison)
+
+
+def carry_out(
+    cluster: Cluster,
+    job: Job,
+    settings: Settings,
+    *,
+    interval: float,
+    approved_by: str,
+    approved_at: str = "",
+    tell: Tell = lambda _: None,
+    on_report: Callable[[Report], None] = lambda _: None,
+) -> Ending:
+    """Carry a plan out, from the first check to the last; run again at any moment, it goes on where it was.
+
+    Raises:
+        ClusterError: It was refused, or could not be brought to its end; the way out was taken then.
+    """
+    try:
+        found = preflight(cluster, job, settings)
+    except ClusterError as error:
+        if left_behind(job.artifacts):
+            raise type(error)(
+                f"{error}. Throttles of an earlier try still stand: run throttles --restore {job.artifacts.uri}"
+            ) from error
+        raise
+    for remark in found.remarks:
+        tell(remark)
+    try:
+        put_throttles(cluster, job, found.status, settings)
+        add_partitions(cluster, job)
+        Engine(cluster, job, settings, tell=tell).run(interval, on_report)
+    except BaseException as error:
+        leave(cluster, job, settings, tell=tell)
+        early = f"ended early: {type(error).__name__} {error}".rstrip()
+        write_audit(job, settings, verdict=early, approved_by=approved_by, approved_at=approved_at)
+        raise
+    restored = leave(cluster, job, settings, tell=tell)
+    return Ending(finish(cluster, job, settings, approved_by=approved_by, approved_at=approved_at), restored)
+
+
+def leave(cluster: Cluster, job: Job, settings: Settings, *, tell: Tell = lambda _: None) -> Restored:
+    """The way out: cancel what is still under way of ours, then put back the throttles that stood before.
+
+    Moves that can not be cancelled keep their throttle: it stays saved, and is told.
+    """
+    journal = Journal(job.artifacts)
+    note_leaving(job.artifacts)
+    kept = _cancel(cluster, job, journal, tell) or _moving(cluster, job) if settings.cancel_on_failure else None
+    if kept is None:
+        restored = restore_throttles(cluster, job.artifacts)
+    else:
+        restored = Restored(left=dict.fromkeys(left_behind(job.artifacts), kept))
+    forget_wish(job.artifacts)
+    if restored.topics or restored.brokers or restored.left:
+        journal.note(
+            events.THROTTLE_RESTORED, topics=restored.topics, brokers=restored.brokers, left=dict(restored.left)
+        )
+        tell(f"throttles {restored}")
+    journal.flush()
+    return restored
+
+
+def _cancel(cluster: Cluster, job: Job, journal: Journal, tell: Tell) -> str | None:
+    """Cancel our moves under way; returns why some go on, so that throttles must stay, or None if none does."""
+    kept: dict[TopicPartition, str] = {}
+    for attempt in range(1, CANCEL_ATTEMPTS + 1):
+        try:
+            cancelled, kept = cancel_own(cluster, job)
+        except ClusterError as error:
+            if attempt == CANCEL_ATTEMPTS:
+                tell(f"moves under way could not be cancelled: {error}")
+                return f"moves under way could not be cancelled and need it: {error}"
+            time.sleep(2.0 * attempt)
+            continue
+        if cancelled:
+            tell(f"{len(cancelled)} moves under way were cancelled ({listing(cancelled)}); run the plan again to go on")
+        for tp in cancelled:
+            journal.note(events.CANCELLED, by="the way out", partition=str(tp))
+        break
+    if not kept:
+        return None
+    journal.note("not cancelled", reasons={str(tp): reason for tp, reason in kept.items()})
+    return f"{len(kept)} moves go on and need it: {next(iter(kept.values()))}"
+
+
+def _moving(cluster: Cluster, job: Job) -> str | None:
+    """Why throttles must stay though nothing of the plan moves: a plan that the run had before does."""
+    if not left_behind(job.artifacts):
+        return None
+    throttled = SavedThrottles(job.artifacts, job.cluster_id).partitions
+    moving = sorted(throttled & cluster.reassignments().keys())
+    return f"{len(moving)} moves that are none of the plan go on and need it: {listing(moving, 3)}" if moving else None
+
+
+def finish(cluster: Cluster, job: Job, settings: Settings, *, approved_by: str, approved_at: str) -> Comparison:
+    """Elect the preferred leaders of what was moved, compare cluster and plan, and write the record of the run."""
+    status = plan_status(cluster, job.plan, job.before)
+    behind = [tp for tp in status.having(Status.DONE) if status.live[tp].leader != job.targets[tp][0]]
+    journal = Journal(job.artifacts)
+    for start in range(0, len(behind), settings.election_batch):
+        batch = behind[start : start + settings.election_batch]
+        elect(cluster, batch)
+        journal.note("leaders elected", partitions=[str(tp) for tp in batch])
+    journal.flush()
+    comparison = Comparison(status, [move for move in log_dir_moves(cluster, job.log_dirs) if not move.ended])
+    write_audit(job, settings, verdict=str(comparison), approved_by=approved_by, approved_at=approved_at)
+    return comparison
+
+
+def elect(cluster: Cluster, partitions: list[TopicPartition]) -> None:
+    """Elect preferred leaders, and wait a moment until the brokers have heard of it."""
+    cluster.elect_preferred_leaders(partitions)
+    deadline = time.monotonic() + ELECTION_SECONDS
+    while time.monotonic() < deadline:
+        live = cluster.partitions({tp.topic for tp in partitions})
+        if all(live[tp].leader == live[tp].replicas[0] for tp in partitions if tp in live):
+            return
+        time.sleep(0.2)

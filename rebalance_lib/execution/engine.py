@@ -1,0 +1,375 @@
+"""Carry a plan out on a live cluster: begin moves as caps allow, follow them, and mend what stalls.
+
+Goal: a plan of any size is carried out under live traffic without hurting anyone, and the process that does it may die
+at any moment. So it remembers nothing that matters: at each look it compares plan and cluster, and begins what is
+neither done nor under way. A new engine on the same plan goes on where the last one stopped.
+
+    look     compare, and begin the moves that caps, window, disks and the health of the cluster allow
+    check    a look; then measure what is under way, set the wanted throttle, remedy stalls, write the journal
+
+Nothing begins while: the window is closed; a partition anywhere is short of in-sync replicas (then only those of the
+plan that are short themselves); somebody else's reassignments are under way; a partition of the plan was moved or
+cancelled by somebody else; or stalls are to pause the run. What is under way goes on.
+
+A request to begin moves is sent once. If its answer is lost, a later look tells what became of it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rebalance_lib.cluster import Cluster
+from rebalance_lib.errors import ClusterError
+from rebalance_lib.execution.beliefs import Beliefs
+from rebalance_lib.execution.cancellation import asked_to_cancel
+from rebalance_lib.execution.job import Job
+from rebalance_lib.execution.journal import Journal
+from rebalance_lib.execution.keeping import ThrottleKeeper
+from rebalance_lib.execution.leaving import Leaving
+from rebalance_lib.execution.log_dirs import LogDirMove, LogDirStatus, log_dir_moves
+from rebalance_lib.execution.min_isr import MinIsr
+from rebalance_lib.execution.progress import Meter, Progress, Sizes
+from rebalance_lib.execution.settings import OnStall, Settings
+from rebalance_lib.execution.stalls import Cause, Evidence, Stall, StallWatch, copying, diagnose, needed_rates
+from rebalance_lib.execution.status import Ends, PlanStatus, Status, listing, plan_status
+from rebalance_lib.execution.steps import (
+    Step,
+    begin,
+    log_dir_steps,
+    partition_steps,
+    that_fit_alone,
+    under_way,
+    with_room,
+)
+from rebalance_lib.plan.waves import Move, Waves, in_order
+from rebalance_lib.topology import TopicPartition
+
+LOOK_SECONDS = 0.2  # between looks, while moves wait to begin
+IDLE_SECONDS = 1.0  # between looks, while all that is left is under way
+REFUSED_SECONDS = 120.0  # how long requests to begin moves may fail one after the other
+MOST_PAUSE_SECONDS = 15.0  # between tries while the cluster cannot be asked
+LOST_SECONDS = 600.0  # how long the cluster may be out of reach: brokers restart, controllers fail over
+
+
+class RefusedError(ClusterError):
+    """The controller does not take what it is asked for, and does not come round."""
+
+
+class State(StrEnum):
+    """Where a run stands."""
+
+    REACHED = "reached"
+    MOVING = "moving"
+    WAITING = "waiting"
+    DRIFTED = "drifted"
+    CANCELLED = "cancelled"
+
+
+ENDED = frozenset({State.REACHED, State.DRIFTED, State.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The plan against the cluster, why nothing begins, and what was begun."""
+
+    status: PlanStatus
+    alive: frozenset[int]
+    log_dirs: list[LogDirMove]
+    holds: tuple[str, ...]
+    begun: int
+
+    @property
+    def log_dirs_left(self) -> list[LogDirMove]:
+        """Replicas that are not in the log dir that the plan names."""
+        return [move for move in self.log_dirs if not move.ended]
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something has not begun."""
+        idle = any(move.status is not LogDirStatus.MOVING for move in self.log_dirs_left)
+        return idle or bool(self.status.having(Status.PENDING))
+
+    @property
+    def moving(self) -> bool:
+        """Whether something is under way."""
+        copied = any(move.status is LogDirStatus.MOVING for move in self.log_dirs_left)
+        return copied or bool(self.begun or self.status.having(Status.MOVING))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One check: where the run stands, how far it is, what holds it up."""
+
+    state: State
+    progress: Progress
+    holds: tuple[str, ...]
+    stalls: tuple[Stall, ...]
+    throttle: int | None
+    log_dirs_left: int = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing left to wait for."""
+        return self.state in ENDED
+
+    def __str__(self) -> str:
+        text = str(self.progress)
+        if self.log_dirs_left:
+            text += f"; {self.log_dirs_left} replicas are not in their log dir yet"
+        if self.holds:
+            text += f". Held back: {'; '.join(self.holds)}"
+        if self.stalls:
+            text += f". Stalled: {'; '.join(str(stall) for stall in self.stalls[:3])}"
+            text += f" and {len(self.stalls) - 3} more" if len(self.stalls) > 3 else ""
+        return text
+
+
+class Engine:
+    """One process that carries out one job.
+
+    Args:
+        cluster: The live cluster.
+        job: What is to be carried out.
+        settings: How.
+        tell: Takes words for people.
+        ask_rate: Asked at every check for a throttle that somebody wants, which is None for no wish. A new wish holds
+            until another one, or until a stall is remedied.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        job: Job,
+        settings: Settings,
+        *,
+        tell: Callable[[str], None] = lambda _: None,
+        ask_rate: Callable[[], int | None] | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._job = job
+        self._settings = settings
+        self._tell = tell
+        self._meter = Meter(job.plan, job.before)
+        self._journal = Journal(job.artifacts)
+        self._watch = StallWatch(settings.stall_checks)
+        self._min_isr = MinIsr()
+        self._ends = Ends(job.targets, job.origins)
+        self._beliefs = Beliefs(job, self._journal, self._meter.size)
+        self._keeper = ThrottleKeeper(cluster, job, settings, self._journal, tell, ask_rate=ask_rate)
+        self._stop = threading.Event()
+        self._stalled: tuple[Stall, ...] = ()
+        self._refused_since: float | None = None
+        self._told: tuple[str, ...] = ()
+        self._leaving = Leaving(job.artifacts)
+        self._asked_to_cancel: str | None = None
+
+    def run(
+        self,
+        interval: float,
+        on_report: Callable[[Report], None] = lambda _: None,
+        stop: threading.Event | None = None,
+    ) -> Report | None:
+        """Check every ``interval`` seconds until the run has ended; between checks, begin moves as others end.
+
+        Args:
+            interval: Seconds between two checks.
+            on_report: Called with each report.
+            stop: Set it to leave before the end; moves under way go on.
+
+        Returns:
+            The last report; None if it was stopped.
+
+        Raises:
+            ClusterError: The cluster was out of reach for too long, or refuses what it is asked.
+        """
+        self._stop = stop or threading.Event()
+        try:
+            return self._run(interval, on_report)
+        finally:
+            self._journal.flush()
+
+    def _run(self, interval: float, on_report: Callable[[Report], None]) -> Report | None:
+        lost_since: float | None = None
+        due = time.monotonic()
+        while not self._stop.is_set():
+            begun = time.monotonic()
+            try:
+                if begun >= due:
+                    report = self.check()
+                    on_report(report)
+                    if report.ended:
+                        return report
+                    due, waiting = begun + interval, report.state is State.WAITING or report.progress.pending > 0
+                else:
+                    look = self.look()
+                    waiting = look.waiting
+                    due = due if waiting or look.moving else begun
+            except RefusedError:
+                raise
+            except ClusterError as error:
+                lost_since = lost_since or begun
+                if begun - lost_since > LOST_SECONDS:
+                    raise
+                due, pause = begun, min(MOST_PAUSE_SECONDS, LOOK_SECONDS + begun - lost_since)
+                self._tell(f"the cluster cannot be asked now, trying again in {pause:.0f} s: {error}")
+            else:
+                lost_since = None
+                # A look at a large cluster takes its time: at most half of all time is spent on looking.
+                pause = max(LOOK_SECONDS if waiting else IDLE_SECONDS, time.monotonic() - begun)
+                pause = min(pause, max(0.0, due - time.monotonic()))
+            self._stop.wait(pause)
+        return None
+
+    def check(self) -> Report:
+        """Look, measure, set the wanted throttle, remedy stalls, and write the journal."""
+        self._heed_others()
+        look = self.look()
+        progress, sizes = self._meter.read(self._cluster, look.status, look.alive)
+        throttle = None
+        if self._asked_to_cancel is None:
+            if not self._stop.is_set():
+                self._keeper.cover(look.status, look.alive)
+            throttle = self._keeper.hold(look.status, look.alive)
+        self._stalled = self._stalls(look, progress, sizes, throttle)
+        self._journal.flush()
+        return Report(self._state(look), progress, look.holds, self._stalled, throttle, len(look.log_dirs_left))
+
+    def look(self) -> Look:
+        """Compare the plan with the cluster, and begin what may begin."""
+        found = plan_status(self._cluster, ends=self._ends, doubted=(), whole_cluster=True)
+        log_dirs = log_dir_moves(self._cluster, self._job.log_dirs)
+        status = self._beliefs.believe(found, log_dirs)
+        alive = frozenset(self._cluster.alive_brokers())
+        self._meter.learn(self._cluster, status, alive)
+        short = self._min_isr.short(self._cluster, status.live)
+        holds = self._holds(status, short)
+        begun, held = self._begin(Look(status, alive, log_dirs, holds, 0), short)
+        look = Look(status, alive, log_dirs, (*holds, *held), begun)
+        if look.holds != self._told:
+            self._tell(f"held back: {'; '.join(look.holds)}" if look.holds else "moves begin again")
+            self._journal.note("held back" if look.holds else "released", reasons=list(look.holds))
+            self._told = look.holds
+        return look
+
+    def _heed_others(self) -> None:
+        """Notice that somebody wants the run to end, or has ended it."""
+        asked = asked_to_cancel(self._job.artifacts)
+        self._asked_to_cancel = "the way out of the run was taken elsewhere" if self._leaving.begun() else asked
+
+    def _state(self, look: Look) -> State:
+        """Where the run stands; what somebody else did ends it only when nothing is under way any more."""
+        if self._asked_to_cancel and (look.moving or look.waiting):
+            return State.CANCELLED
+        if look.moving:
+            return State.MOVING
+        if look.status.having(Status.DRIFTED):
+            return State.DRIFTED
+        if self._beliefs.cancelled:
+            return State.CANCELLED
+        if look.waiting or not self._beliefs.all_there(look.status):
+            return State.WAITING
+        return State.REACHED
+
+    def _holds(self, status: PlanStatus, short: Sequence[TopicPartition]) -> tuple[str, ...]:
+        """Why nothing may begin now; empty if moves may."""
+        holds = []
+        if self._asked_to_cancel:
+            holds.append(self._asked_to_cancel)
+        if drifted := status.having(Status.DRIFTED):
+            holds.append(f"somebody else moved {listing(drifted)}")
+        if self._beliefs.cancelled:
+            holds.append(f"somebody else cancelled {listing(list(self._beliefs.cancelled))}")
+        if status.foreign:
+            holds.append(f"reassignments of somebody else are under way: {listing(status.foreign)}")
+        if not self._settings.open_at():
+            holds.append(f"the window {self._settings.window} is closed")
+        if short and self._settings.pause_under_min_isr:
+            holds.append(f"{len(short)} partitions are short of in-sync replicas: {listing(list(short), 3)}")
+        if self._stalled and self._settings.on_stall is OnStall.PAUSE:
+            holds.append(f"moves have stalled: {self._stalled[0]}")
+        return tuple(holds)
+
+    def _begin(self, look: Look, short: Sequence[TopicPartition]) -> tuple[int, tuple[str, ...]]:
+        """Begin what may begin; returns how many steps began, and what holds single ones back."""
+        at_risk = set(short)
+        only_risk = len(look.holds) == 1 and bool(short) and self._settings.pause_under_min_isr
+        if look.holds and not only_risk:
+            return 0, ()
+        pace, size = self._settings.pace, self._meter.size
+        waiting = partition_steps(self._job, look.status, size, at_risk, in_stages=pace.one_replica_at_a_time)
+        waiting += log_dir_steps(look.status, look.log_dirs, size)
+        if only_risk:
+            waiting = [step for step in waiting if step.at_risk]
+        dead = {broker for step in waiting for broker in step.receivers} - look.alive
+        ready = [step for step in waiting if dead.isdisjoint(step.receivers)]
+        held = []
+        if dead:
+            held.append(f"{len(waiting) - len(ready)} moves wait for brokers {sorted(dead)}, which are down")
+        steps, crowded = self._choose(ready, under_way(look.status, look.log_dirs, size), look)
+        if crowded:
+            held.append(f"{len(crowded)} moves wait for room: {crowded[0]}")
+        return self._submit(steps, look), tuple(held)
+
+    def _choose(self, ready: Sequence[Step], moving: Sequence[Move], look: Look) -> tuple[list[Step], list[str]]:
+        """The steps that caps and disks let begin, and why others have no room."""
+        pace, reserve = self._settings.pace, self._settings.disk_reserve
+        steps = _first(Waves(pace, in_order(ready, pace.order), moving))
+        chosen, crowded = with_room(self._cluster, steps, moving, look.alive, reserve)
+        if not crowded:
+            return chosen, []
+        # Those without room must not keep others from beginning, which may make room for them.
+        fitting = that_fit_alone(self._cluster, ready, moving, look.alive, reserve)
+        steps = _first(Waves(pace, in_order(fitting, pace.order), moving))
+        return with_room(self._cluster, steps, moving, look.alive, reserve)[0], crowded
+
+    def _submit(self, steps: Sequence[Step], look: Look) -> int:
+        """Ask for the steps; what is refused is told, and asked for again at a later look, for some time."""
+        if not steps:
+            self._refused_since = None
+        self._heed_others()
+        if not steps or self._stop.is_set() or self._asked_to_cancel:
+            return 0
+        self._keeper.cover(look.status, look.alive)
+        accepted = True
+        try:
+            begin(self._cluster, steps)
+        except ClusterError as error:
+            accepted = False
+            now = time.monotonic()
+            self._refused_since = self._refused_since or now
+            self._journal.note("request failed", error=str(error), partitions=len(steps))
+            if now - self._refused_since > REFUSED_SECONDS:
+                raise RefusedError(f"moves could not be begun for {REFUSED_SECONDS:.0f} s: {error}") from error
+            self._tell(f"not all moves could be begun, looking again: {error}")
+        else:
+            self._refused_since = None
+        self._beliefs.begin(steps, look.status, accepted=accepted)
+        return len(steps)
+
+    def _stalls(self, look: Look, progress: Progress, sizes: Sizes, throttle: int | None) -> tuple[Stall, ...]:
+        """Find moves that have stalled and why, tell what is new, and remedy what can be."""
+        copies = copying(progress.copies, look.status)
+        stalled = self._watch.observe(copies, time.monotonic())
+        if not stalled:
+            return ()
+        needed = needed_rates(copies, look.status, self._watch.write_rates)
+        found = diagnose(stalled, Evidence(look.status, sizes, look.alive, throttle, needed))
+        found.sort(key=lambda stall: stall.cause is Cause.UNKNOWN)  # what is known first
+        known = {(stall.partition, stall.broker, stall.cause) for stall in self._stalled}
+        new = [stall for stall in found if (stall.partition, stall.broker, stall.cause) not in known]
+        for stall in new:
+            self._journal.note("stalled", partition=str(stall.partition), broker=stall.broker, cause=stall.cause)
+        if new:
+            self._tell(f"{len(found)} moves have stalled: {new[0]}")
+        if self._keeper.remedy(found):
+            self._watch.forgive()
+        return tuple(found)
+
+
+def _first(waves: Waves) -> list[Step]:
+    """What may begin now."""
+    return [step for step in waves.begin() if isinstance(step, Step)]

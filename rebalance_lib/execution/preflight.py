@@ -1,0 +1,272 @@
+"""Refuse, before anything is changed, a plan that must not be carried out as things are; all reasons at once.
+
+    cluster        it is another one than the plan was made for
+    cancelled      somebody asked to end the run
+    unknown        partitions are not there and were not there before, and the plan is not there to add them; or the
+                   topic has got other partitions since
+    foreign        reassignments of somebody else are under way; they are never touched
+    drift          partitions are no longer where the plan found them; those at their target count as done
+    health         partitions to be moved are offline or under-replicated, unless the plan is there to mend them: the
+                   brokers that lack are named, for a move of such a partition may never end
+    brokers        target brokers are not alive
+    privileges     this user may not do what it takes
+    throttle       as much is written to the moving partitions as the throttle lets through, so that their moves
+                   would never end; the rate that it would take is told
+    log dirs       a log dir that the plan names is not there
+    disks          a log dir would overflow while old and new copies are side by side
+
+What is written is measured on the spot, over some seconds, from the growth of leaders; where the history knows a higher
+peak, that counts.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rebalance_lib.cluster import Cluster, Replica
+from rebalance_lib.errors import ClusterError, DriftError
+from rebalance_lib.execution.additions import not_next
+from rebalance_lib.execution.cancellation import asked_to_cancel
+from rebalance_lib.execution.job import Job
+from rebalance_lib.execution.progress import Copy, read_sizes
+from rebalance_lib.execution.room import Change, Room, first_without_room
+from rebalance_lib.execution.settings import Settings
+from rebalance_lib.execution.stalls import MARGIN
+from rebalance_lib.execution.status import PlanStatus, Status, listing, plan_status
+from rebalance_lib.execution.throttle import wanted_rate
+from rebalance_lib.plan.stages import stages
+from rebalance_lib.topology import TopicPartition
+
+SAMPLE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """A plan that may be carried out: where it stands, and what is worth knowing."""
+
+    status: PlanStatus
+    remarks: tuple[str, ...] = ()
+
+
+def preflight(cluster: Cluster, job: Job, settings: Settings | None = None) -> Preflight:
+    """Check that a plan may be carried out now.
+
+    Raises:
+        DriftError: The cluster is not what the plan was made for; other reasons may be listed too.
+        ClusterError: Something else stands against it.
+    """
+    chosen = settings or Settings()
+    live_id = cluster.cluster_id()
+    if live_id != job.cluster_id:
+        raise DriftError(f"the plan is for cluster {job.cluster_id}, this is {live_id}: check the connection")
+    status = plan_status(cluster, job.plan, job.before)
+    drift = list(_drift(status))
+    problems = [
+        *_cancelled(job),
+        *_unknown(job, status),
+        *_foreign(status),
+        *drift,
+        *_health(job, status),
+        *_brokers(cluster, job, status),
+        *_privileges(cluster, job),
+    ]
+    if not problems:
+        problems += [*_throttle(cluster, job, status, chosen), *_disks(cluster, job, status, chosen)]
+    if problems:
+        text = "; ".join(problems)
+        raise DriftError(text) if drift else ClusterError(text)
+    return Preflight(status, tuple(_remarks(job, status, chosen)))
+
+
+def _remarks(job: Job, status: PlanStatus, settings: Settings) -> Iterator[str]:
+    """What is worth knowing, though it does not stand against the plan."""
+    if missing := status.having(Status.MISSING):
+        yield f"{len(missing)} partitions belong to deleted topics and are left out: {listing(missing)}"
+    factors = [tp for tp, target in job.targets.items() if len(target) != len(job.origins.get(tp, target))]
+    if factors:
+        yield f"{len(factors)} partitions get another replication factor: {listing(factors)}"
+    wanted, throttle = wanted_rate(job.artifacts), settings.pace.throttle
+    if wanted is not None and wanted != throttle:
+        yield f"the throttle is {wanted} bytes/s, which was asked for since the run began, in place of {throttle}"
+    if throttle is None and any(job.coming(tp) for tp in status.having(Status.PENDING)):
+        yield "replicas are copied without a throttle"
+
+
+def _cancelled(job: Job) -> Iterator[str]:
+    if asked := asked_to_cancel(job.artifacts):
+        yield f"{asked}: to go on all the same, arm it again"
+
+
+def _unknown(job: Job, status: PlanStatus) -> Iterator[str]:
+    new = [tp for tp in status.having(Status.MISSING) if tp not in job.origins]
+    if new and not job.adds:
+        yield (
+            f"{len(new)} partitions are not there and never were ({listing(new)}): a plan that adds partitions is "
+            "carried out with add-partitions"
+        )
+    elif strange := not_next(new, status.live):
+        yield f"{listing(strange)} cannot be added: the topic is gone, or has got other partitions since; plan again"
+
+
+def _foreign(status: PlanStatus) -> Iterator[str]:
+    if status.foreign:
+        yield (
+            f"{len(status.foreign)} reassignments of somebody else are under way ({listing(status.foreign)}): "
+            "wait until they end, or cancel them with the tool that started them"
+        )
+
+
+def _drift(status: PlanStatus) -> Iterator[str]:
+    if drifted := status.having(Status.DRIFTED):
+        yield f"{len(drifted)} partitions are no longer where the snapshot saw them ({listing(drifted)}): plan again"
+
+
+def _health(job: Job, status: PlanStatus) -> Iterator[str]:
+    lacking: dict[TopicPartition, list[int]] = {}
+    for tp in () if job.repair else status.having(Status.PENDING):
+        live = status.live[tp]
+        if live.leader is None or not live.in_sync.issuperset(live.replicas):
+            lacking[tp] = sorted(set(live.replicas) - live.in_sync) or sorted(live.replicas)
+    if lacking:
+        brokers = sorted({broker for missing in lacking.values() for broker in missing})
+        yield (
+            f"{len(lacking)} partitions to be moved are offline or under-replicated ({listing(lacking)}), replicas "
+            f"on brokers {brokers} are not in sync: mend these brokers first, or plan with mode repair"
+        )
+
+
+def _brokers(cluster: Cluster, job: Job, status: PlanStatus) -> Iterator[str]:
+    unfinished = status.having(Status.PENDING, Status.MOVING)
+    if dead := sorted({broker for tp in unfinished for broker in job.targets[tp]} - cluster.alive_brokers().keys()):
+        yield f"target brokers {dead} are not alive: start them, or plan again without them"
+
+
+def _privileges(cluster: Cluster, job: Job) -> Iterator[str]:
+    if missing := cluster.missing_operations({tp.topic for tp in job.targets}):
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        yield f"this user may not {', '.join(missing[:5])}{more}: grant it, or connect as another user"
+
+
+def _throttle(cluster: Cluster, job: Job, status: PlanStatus, settings: Settings) -> Iterator[str]:
+    pace = settings.pace
+    moving = [tp for tp in status.having(Status.PENDING, Status.MOVING) if job.coming(tp)]
+    throttle = wanted_rate(job.artifacts) or pace.throttle
+    if pace.throttle is None or throttle is None or not moving:
+        return
+    measured = write_rates(cluster, status, moving)
+    rates = {tp: max(measured.get(tp, 0.0), job.write_rates.get(tp, 0.0)) for tp in moving}
+    incoming: dict[int, list[float]] = defaultdict(list)
+    outgoing: dict[int, list[float]] = defaultdict(list)
+    for tp in moving:
+        for broker in job.coming(tp):
+            incoming[broker].append(rates[tp])
+        leader = status.live[tp].leader
+        if leader is not None:
+            outgoing[leader] += [rates[tp]] * (1 if pace.one_replica_at_a_time else len(job.coming(tp)))
+    needed, broker, way = max(
+        [
+            *((_most(listed, pace.moves_in), broker, "to") for broker, listed in incoming.items()),
+            *((_most(listed, pace.moves_out), broker, "from") for broker, listed in outgoing.items()),
+        ]
+    )
+    if needed * MARGIN >= throttle:
+        yield (
+            f"the throttle of {throttle} bytes/s is too low: up to {needed:.0f} bytes/s are written to partitions "
+            f"that move {way} broker {broker} together, so that they would never arrive; it would take "
+            f"{math.ceil(needed * 1.5)} or more, or fewer moves at a time"
+        )
+
+
+def _most(rates: list[float], cap: int | None) -> float:
+    """The most that may be written to the moves of a broker that are under way together."""
+    return sum(rates if cap is None else heapq.nlargest(cap, rates))
+
+
+def write_rates(cluster: Cluster, status: PlanStatus, partitions: list[TopicPartition]) -> dict[TopicPartition, float]:
+    """Bytes per second written to each partition, as its leader grows within some seconds."""
+    leaders = {tp: leader for tp in partitions if (leader := status.live[tp].leader) is not None}
+    brokers = set(leaders.values()) & cluster.alive_brokers().keys()
+    earlier, begun = read_sizes(cluster, partitions, brokers), time.monotonic()
+    time.sleep(SAMPLE_SECONDS)
+    later, elapsed = read_sizes(cluster, partitions, brokers), time.monotonic() - begun
+    grown = {
+        tp: later.bytes.get((tp, leader), 0) - earlier.bytes.get((tp, leader), 0) for tp, leader in leaders.items()
+    }
+    return {tp: max(0.0, size / elapsed) for tp, size in grown.items()}
+
+
+def _disks(cluster: Cluster, job: Job, status: PlanStatus, settings: Settings) -> Iterator[str]:
+    """Whether every copy finds its log dir, with room for old and new side by side, whatever the order."""
+    unfinished = status.having(Status.PENDING, Status.MOVING)
+    named = {TopicPartition(replica.topic, replica.partition) for replica in job.log_dirs}
+    placed = [tp for tp in status.having(Status.DONE) if tp in named]
+    partitions = [*unfinished, *placed]
+    involved = {broker for tp in partitions for broker in (*job.targets[tp], *status.live[tp].replicas)}
+    found = read_sizes(cluster, partitions, involved & cluster.alive_brokers().keys())
+    paths = {broker: {log_dir.path for log_dir in listed} for broker, listed in found.log_dirs.items()}
+    lost = [
+        f"{replica} is planned for {path}, broker {replica.broker} has {sorted(paths[replica.broker])}"
+        for replica, path in sorted(job.log_dirs.items())
+        if replica.broker in paths and path not in paths[replica.broker]
+    ]
+    if lost:
+        yield f"log dirs that the plan names are not there ({'; '.join(lost[:5])}): plan again"
+        return
+    held = {
+        (one.partition, broker): (log_dir.path, one.size)
+        for broker, listed in found.log_dirs.items()
+        for log_dir in listed
+        for one in log_dir.replicas
+        if not one.future
+    }
+    ways = [_way(job, tp, status, held, in_stages=settings.pace.one_replica_at_a_time) for tp in partitions]
+    copies = [
+        Copy(tp, broker, held[tp, broker][1], _size(tp, status, held))
+        for tp in status.having(Status.MOVING)
+        for broker in job.coming(tp)
+        if (tp, broker) in held
+    ]
+    stuck = first_without_room(Room(found.log_dirs, copies, settings.disk_reserve), ways)
+    if stuck is not None:
+        yield (
+            f"not enough room on disks while old and new copies are side by side ({stuck}, with "
+            f"{settings.disk_reserve:.0%} of it kept free): make room, plan with less, or move one replica at a time"
+        )
+
+
+def _size(tp: TopicPartition, status: PlanStatus, held: Mapping[tuple[TopicPartition, int], tuple[str, int]]) -> int:
+    """The bytes of a copy: what the leader has; the most that anybody has, if there is none."""
+    live = status.live[tp]
+    brokers = live.replicas if live.leader is None else (live.leader,)
+    return max((held[tp, broker][1] for broker in brokers if (tp, broker) in held), default=0)
+
+
+def _way(
+    job: Job,
+    tp: TopicPartition,
+    status: PlanStatus,
+    held: Mapping[tuple[TopicPartition, int], tuple[str, int]],
+    *,
+    in_stages: bool,
+) -> list[Change]:
+    """What a partition takes and frees on the log dirs, stage by stage; what came already takes what it lacks."""
+    live, target = status.live[tp], job.targets[tp]
+    size = _size(tp, status, held)
+    here = tuple(broker for broker in live.replicas if broker not in job.coming(tp)) or live.replicas
+    changes = []
+    for before, after in pairwise((here, *(stages(here, target) if in_stages else (target,)))):
+        coming = {b: job.log_dirs.get(Replica(*tp, b)) for b in after if b not in before and (tp, b) not in held}
+        leaving = tuple((b, *held[tp, b]) for b in before if b not in after and (tp, b) in held)
+        changes.append(Change(tp, size, coming, leaving))
+    for broker in target:
+        path = job.log_dirs.get(Replica(*tp, broker))
+        if path is not None and (tp, broker) in held and held[tp, broker][0] != path:
+            old, own = held[tp, broker]
+            changes.append(Change(tp, own, {broker: path}, ((broker, old, own),)))
+    return changes

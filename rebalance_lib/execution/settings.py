@@ -1,0 +1,191 @@
+"""How a plan is carried out: its pace, when it may begin moves, and what to do about a move that does not advance."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime, time
+from enum import StrEnum
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.plan.pace import Order, Pace
+
+CAPS = ("moves_in", "moves_out", "moves_in_cluster", "bytes_in_flight")  # in a form, 0 is no limit
+_WINDOW = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})(?: (\S+))?")
+
+
+class OnStall(StrEnum):
+    """What to do about a move that stalls: a throttle may be raised, new moves held back, or only word given."""
+
+    RAISE = "raise"
+    PAUSE = "pause"
+    REPORT = "report"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The hours of a day in which moves may begin; it may go past midnight.
+
+    Example: ``22:00-06:00 Europe/Berlin``; without a zone, hours are UTC.
+    """
+
+    begin: time
+    end: time
+    zone: str = "UTC"
+
+    @classmethod
+    def parse(cls, text: str) -> Window:
+        """Read it as a person writes it."""
+        match = _WINDOW.fullmatch(text.strip())
+        try:
+            if match is None:
+                raise ValueError("it is not HH:MM-HH:MM")
+            begin_hour, begin_minute, end_hour, end_minute = (int(match[place]) for place in range(1, 5))
+            window = cls(time(begin_hour, begin_minute), time(end_hour, end_minute), match[5] or "UTC")
+            ZoneInfo(window.zone)
+        except (ValueError, ZoneInfoNotFoundError) as error:
+            raise InvalidInputError(
+                f"the window {text!r} cannot be read ({error}): write it as 22:00-06:00 or 22:00-06:00 Europe/Berlin"
+            ) from error
+        if window.begin == window.end:
+            raise InvalidInputError(f"the window {text!r} is empty: leave it out to move at any time")
+        return window
+
+    def contains(self, moment: datetime) -> bool:
+        """Whether moves may begin at this moment."""
+        now = moment.astimezone(ZoneInfo(self.zone)).time()
+        if self.begin < self.end:
+            return self.begin <= now < self.end
+        return now >= self.begin or now < self.end
+
+    def __str__(self) -> str:
+        return f"{self.begin:%H:%M}-{self.end:%H:%M} {self.zone}"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything about how a plan is carried out; what is left out suits most clusters.
+
+    Args:
+        pace: throttles, caps and order.
+        window: when moves may begin; those under way go on after its end. None: at any time.
+        throttle_ceiling: how far a throttle may be raised where it is the reason of a stall; None: not at all.
+        stall_checks: a move that has not come nearer to its leader in so many checks has stalled.
+        on_stall: what to do then.
+        disk_reserve: the part of each log dir that is kept free, whatever moves.
+        pause_under_min_isr: begin nothing while a partition anywhere has fewer in-sync replicas than it must have;
+            partitions of the plan that are short of replicas themselves go first then, and alone.
+        cancel_on_failure: a run that ends before its plan is reached cancels its moves under way; else they go on,
+            without a throttle.
+        election_batch: how many preferred leaders are elected at once.
+    """
+
+    pace: Pace = field(default_factory=Pace)
+    window: Window | None = None
+    throttle_ceiling: int | None = None
+    stall_checks: int = 3
+    on_stall: OnStall = OnStall.RAISE
+    disk_reserve: float = 0.05
+    pause_under_min_isr: bool = True
+    cancel_on_failure: bool = True
+    election_batch: int = 200
+
+    def __post_init__(self) -> None:
+        for name in ("stall_checks", "election_batch"):
+            if getattr(self, name) < 1:
+                raise InvalidInputError(f"{name.replace('_', ' ')} is {getattr(self, name)}: give 1 or more")
+        if not 0 <= self.disk_reserve < 1:
+            raise InvalidInputError(f"disk reserve is {self.disk_reserve}: give a part of a log dir, such as 0.05")
+        if self.throttle_ceiling is not None and self.throttle_ceiling < (self.pace.throttle or 1):
+            raise InvalidInputError(
+                f"the throttle ceiling of {self.throttle_ceiling} bytes/s is below the throttle of "
+                f"{self.pace.throttle}: give a higher one, or none"
+            )
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Settings:
+        """Read settings from one flat object, as a form or a file has them; None and "" mean left out.
+
+        Raises:
+            InvalidInputError: A name is not known, or a value is not acceptable.
+        """
+        values = {name: value for name, value in given.items() if value not in (None, "")}
+        known = {one.name for one in (*fields(Pace), *fields(cls))} - {"pace"}
+        if unknown := sorted(values.keys() - known):
+            raise InvalidInputError(f"settings have no {', '.join(unknown)}; they have {', '.join(sorted(known))}")
+        read = {name: _READERS[name](name, value) for name, value in values.items()}
+        pace = {one.name: read.pop(one.name) for one in fields(Pace) if one.name in read}
+        return cls(pace=Pace(**pace), **read)
+
+    def as_dict(self) -> dict[str, Any]:
+        """One flat object, which `from_dict` reads."""
+        own = {name: value for name, value in asdict(self).items() if name != "pace"}
+        caps = {name: getattr(self.pace, name) or 0 for name in CAPS}
+        return {**self.pace.as_dict(), **caps, **own, "window": None if self.window is None else str(self.window)}
+
+    def open_at(self, moment: datetime | None = None) -> bool:
+        """Whether moves may begin at this moment, or now."""
+        return self.window is None or self.window.contains(moment or datetime.now(UTC))
+
+
+def _refuse(name: str, value: object, wanted: str) -> InvalidInputError:
+    return InvalidInputError(f"{name.replace('_', ' ')} is {value!r}: give {wanted}")
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        if isinstance(value, bool) or int(value) != float(value):
+            raise ValueError
+        return int(value)
+    except (TypeError, ValueError) as error:
+        raise _refuse(name, value, "a whole number") from error
+
+
+def _limit(name: str, value: Any) -> int | None:
+    """A cap as people write it: 0 for none."""
+    return _whole(name, value) or None
+
+
+def _part(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise _refuse(name, value, "a number") from error
+
+
+def _flag(name: str, value: Any) -> bool:
+    words = {"true": True, "false": False}
+    found = value if isinstance(value, bool) else words.get(str(value).lower())
+    if found is None:
+        raise _refuse(name, value, "true or false")
+    return found
+
+
+def _choice(kind: type[StrEnum]) -> Any:
+    def read(name: str, value: Any) -> StrEnum:
+        try:
+            return kind(value)
+        except ValueError as error:
+            raise _refuse(name, value, f"one of {', '.join(kind)}") from error
+
+    return read
+
+
+_READERS: dict[str, Any] = {
+    "throttle": _whole,
+    "log_dir_throttle": _whole,
+    **dict.fromkeys(CAPS, _limit),
+    "order": _choice(Order),
+    "one_replica_at_a_time": _flag,
+    "window": lambda _, value: Window.parse(str(value)),
+    "throttle_ceiling": _limit,
+    "stall_checks": _whole,
+    "on_stall": _choice(OnStall),
+    "disk_reserve": _part,
+    "pause_under_min_isr": _flag,
+    "cancel_on_failure": _flag,
+    "election_batch": _whole,
+}

@@ -1,0 +1,23 @@
+"""Jobs on the shared cluster: a plan for partitions of a topic, and what was before."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.execution import Job, live_assignment
+from rebalance_lib.plan import Plan
+from rebalance_lib.topology import TopicPartition
+
+
+@pytest.fixture
+def make_job(tmp_path):
+    """``make_job(cluster, "orders", [[3, 2]])`` is a job that puts partition 0 of the topic on brokers 3 and 2."""
+
+    def make(cluster, topic, targets, *, name="job", **options):
+        plan = Plan.from_assignment({TopicPartition(topic, number): target for number, target in enumerate(targets)})
+        live = cluster.partitions([topic])
+        before = live_assignment(cluster, {tp: live[tp] for tp in plan.as_dict()}, {})
+        return Job(plan, before, cluster.cluster_id(), Artifacts.at(tmp_path / name), **options)
+
+    return make

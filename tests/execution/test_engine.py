@@ -1,0 +1,264 @@
+"""The engine on a live cluster: what it begins, what it waits for, and what it does about moves that stall."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+from kafka import KafkaProducer
+
+from rebalance_lib.cluster import Replica
+from rebalance_lib.errors import ClusterError
+from rebalance_lib.execution import Engine, State, carry_out, leave, preflight, put_throttles
+from rebalance_lib.execution.audit import AUDIT
+from rebalance_lib.execution.journal import read_journal
+from rebalance_lib.execution.settings import OnStall
+from rebalance_lib.execution.stalls import Cause
+from rebalance_lib.execution.throttle import LOG_DIR_RATE, RATES, dynamic_rates, want_rate
+from rebalance_lib.plan import Plan, PlanEntry
+from rebalance_lib.topology import TopicPartition
+from tests.execution.running import SLOW, begun, run_to_end, settings, wait_for
+
+
+class Writer:
+    """Writes to partition 0 of a topic at some rate, until it is closed."""
+
+    def __init__(self, servers, topic, rate):
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._write, args=(servers.split(","), topic, rate))
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+    def _write(self, servers, topic, rate):
+        producer = KafkaProducer(bootstrap_servers=servers, acks="all", linger_ms=20)
+        begun_at, written = time.monotonic(), 0
+        while not self._stop.is_set():
+            while written < rate * (time.monotonic() - begun_at):
+                producer.send(topic, os.urandom(10_000), partition=0)
+                written += 10_000
+            time.sleep(0.05)
+        producer.close()
+
+
+@pytest.fixture
+def started(cluster):
+    """``started(job, settings)`` is an engine behind preflight and throttles; in the end, all is put back."""
+    jobs = []
+
+    def start(job, chosen):
+        jobs.append((job, chosen))
+        put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
+        return Engine(cluster, job, chosen)
+
+    yield start
+    for job, chosen in jobs:
+        leave(cluster, job, chosen)
+
+
+def test_caps_are_kept_full_and_never_exceeded(cluster, topic, make_job, started):
+    name = topic("engine-caps", [[1]] * 6, size=300_000)
+    job, chosen = make_job(cluster, name, [[2]] * 6), settings(throttle=600_000, moves_in=2)
+    engine = started(job, chosen)
+    most = 0
+    while not engine.check().ended:
+        most = max(most, len(cluster.reassignments()))
+        time.sleep(0.1)
+    assert most == 2
+    assert begun(job) == {f"{name}-{number}": 1 for number in range(6)}
+
+
+def test_a_throttle_below_the_write_rate_is_refused_with_the_rate_it_takes(cluster, kafka, topic, make_job):
+    name = topic("engine-refused", [[1]], size=100_000)
+    job = make_job(cluster, name, [[2]])
+    with Writer(kafka.bootstrap_servers, name, 400_000):
+        time.sleep(1)
+        with pytest.raises(ClusterError, match=r"throttle of 200000 bytes/s is too low.* it would take \d+ or more"):
+            preflight(cluster, job, settings(throttle=200_000))
+        preflight(cluster, job, settings(throttle=5_000_000))
+    assert dynamic_rates(cluster, 1, RATES) == {}
+
+
+def test_a_throttle_that_falls_below_the_write_rate_is_noticed_in_three_checks_and_raised(
+    cluster, kafka, topic, make_job, started
+):
+    name = topic("engine-stalled", [[1]], size=14_000_000)
+    job, chosen = make_job(cluster, name, [[2]]), settings(throttle=700_000, throttle_ceiling=20_000_000)
+    with Writer(kafka.bootstrap_servers, name, 400_000):
+        engine = started(job, chosen)
+        engine.check()
+        time.sleep(1)
+        assert engine.check().state is State.MOVING
+        want_rate(job.artifacts, SLOW, "a person who does not know better")
+        assert engine.check().throttle == SLOW
+        time.sleep(2)
+        checks = 0
+        while not (stalls := engine.check().stalls):
+            checks += 1
+            assert checks < 3
+            time.sleep(2)
+        assert [stall.cause for stall in stalls] == [Cause.THROTTLE]
+        assert 400_000 < engine.check().throttle <= 20_000_000
+        assert engine.run(2.0).state is State.REACHED
+    assert {event["cause"] for event in read_journal(job.artifacts) if event["event"] == "remedied"} == {"throttle"}
+
+
+def test_without_a_ceiling_a_stall_is_told_and_may_pause_the_run(cluster, kafka, topic, make_job, started):
+    name = topic("engine-paused", [[1], [1]], size=2_000_000)
+    job = make_job(cluster, name, [[2], [2]])
+    chosen = settings(throttle=SLOW, on_stall=OnStall.PAUSE, moves_in=1, order="smallest-first")
+    engine = started(job, chosen)
+    engine.check()
+    with Writer(kafka.bootstrap_servers, name, 500_000):
+        time.sleep(10)  # until what Kafka lets through at first is used up
+        wait_for(lambda: engine.check().stalls, seconds=30)
+        assert "moves have stalled" in engine.check().holds[0]
+    assert dynamic_rates(cluster, 1, RATES) == dict.fromkeys(RATES, str(SLOW))
+
+
+def test_a_move_that_somebody_cancels_is_not_begun_again(cluster, topic, make_job, monkeypatch, started):
+    monkeypatch.setattr("rebalance_lib.execution.beliefs.SETTLE_SECONDS", 1.0)
+    name = topic("engine-cancelled", [[1]], size=3_000_000)
+    job, chosen = make_job(cluster, name, [[2]]), settings(throttle=SLOW)
+    engine = started(job, chosen)
+    engine.check()
+    cluster.reassign({TopicPartition(name, 0): None})
+    wait_for(lambda: engine.check().state is State.CANCELLED, seconds=20)
+    assert begun(job) == {f"{name}-0": 1}
+
+
+def test_reassignments_of_others_hold_new_moves_back(cluster, topic, make_job, started):
+    own, other = topic("engine-own", [[1]]), topic("engine-other", [[1]], size=3_000_000)
+    job, foreign = make_job(cluster, own, [[2]]), make_job(cluster, other, [[2]], name="foreign")
+    slow = settings(throttle=SLOW)
+    started(foreign, slow).check()
+    report = Engine(cluster, job, settings()).check()
+    assert report.state is State.WAITING
+    assert "reassignments of somebody else are under way: engine-other-0" in report.holds[0]
+    leave(cluster, foreign, slow)
+    assert run_to_end(cluster, job, settings()).state is State.REACHED
+
+
+def test_log_dirs_are_moved_with_their_own_throttle_and_coming_replicas_go_where_planned(cluster, topic, make_job):
+    name = topic("engine-log-dirs", [[1], [1]], size=500_000)
+    held = {number: cluster.replica_log_dirs([1])[Replica(name, number, 1)].current for number in (0, 1)}
+    every = {broker: sorted(log_dir.path for log_dir in cluster.log_dirs(broker)) for broker in (1, 2)}
+    other = next(path for path in every[1] if path != held[0])
+    job = make_job(cluster, name, [[1], [2]])
+    plan = Plan.from_entries([PlanEntry(name, 0, (1,), (other,)), PlanEntry(name, 1, (2,), (every[2][1],))])
+    job = type(job)(plan, job.before, job.cluster_id, job.artifacts)
+    chosen = settings(throttle=5_000_000, log_dir_throttle=4_000_000)
+    put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
+    assert dynamic_rates(cluster, 1, [LOG_DIR_RATE]) == {LOG_DIR_RATE: "4000000"}
+    assert run_to_end(cluster, job, chosen).state is State.REACHED
+    leave(cluster, job, chosen)
+    now = cluster.replica_log_dirs([1, 2])
+    assert now[Replica(name, 0, 1)].current == other
+    assert now[Replica(name, 1, 2)].current == every[2][1]
+    assert dynamic_rates(cluster, 1) == {}
+
+
+def test_a_log_dir_that_is_not_there_is_refused(cluster, topic, make_job):
+    name = topic("engine-no-log-dir", [[1]])
+    job = make_job(cluster, name, [[1]])
+    plan = Plan.from_entries([PlanEntry(name, 0, (1,), ("/nowhere",))])
+    with pytest.raises(ClusterError, match="engine-no-log-dir-0-1 is planned for /nowhere"):
+        preflight(cluster, type(job)(plan, job.before, job.cluster_id, job.artifacts))
+
+
+def test_a_failure_cancels_what_is_under_way_and_puts_the_throttles_back(cluster, topic, make_job):
+    name = topic("engine-failed", [[1]], size=3_000_000)
+    job = make_job(cluster, name, [[2]])
+
+    def fail(_):
+        raise RuntimeError("on purpose")
+
+    with pytest.raises(RuntimeError, match="on purpose"):
+        carry_out(cluster, job, settings(throttle=SLOW), interval=0.5, approved_by="a test", on_report=fail)
+    assert cluster.reassignments() == {}
+    assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1,)
+    assert dynamic_rates(cluster, 1) == {}
+
+
+def test_the_record_tells_who_approved_what_and_every_move(cluster, topic, make_job):
+    name = topic("engine-record", [[1, 2], [1, 2]], size=100_000)
+    job = make_job(cluster, name, [[3, 1], [2, 1]])
+    ending = carry_out(cluster, job, settings(throttle=9_000_000), interval=0.3, approved_by="alice", approved_at="now")
+    assert ending.reached
+    assert {tp: state.leader for tp, state in cluster.partitions([name]).items()} == {
+        TopicPartition(name, 0): 3,
+        TopicPartition(name, 1): 2,
+    }
+    record = job.artifacts.read_json(AUDIT)
+    assert (record["approved_by"], record["approved_at"], record["digest"]) == ("alice", "now", job.plan.digest)
+    by_partition = {move["partition"]: move for move in record["moves"]}
+    data = by_partition[f"{name}-0"]
+    assert (data["from"], data["to"]) == ([1, 2], [3, 1])
+    assert data["bytes"] >= 100_000
+    assert data["began"] < data["ended"]
+    assert by_partition[f"{name}-1"]["bytes"] == 0
+    assert [event["event"] for event in record["throttles"]] == ["throttle set", "throttle restored"]
+    assert record["settings"]["throttle"] == 9_000_000
+
+
+def test_a_rate_that_cannot_be_read_is_passed_over(cluster, topic, make_job, started):
+    name = topic("engine-wish", [[1]], size=3_000_000)
+    job, chosen = make_job(cluster, name, [[2]]), settings(throttle=SLOW)
+    engine = started(job, chosen)
+    job.artifacts.write_text("throttle.json", "not a number")
+    assert engine.check().throttle == SLOW
+    want_rate(job.artifacts, 90_000_000, "a test")
+    assert run_to_end(cluster, job, chosen, seconds=20).state is State.REACHED
+
+
+def test_moves_that_begin_after_the_throttle_was_taken_off_are_throttled_again(cluster, topic, make_job, started):
+    name = topic("engine-uncovered", [[1]], size=3_000_000)
+    job, chosen = make_job(cluster, name, [[2]]), settings(throttle=SLOW)
+    started(job, chosen)
+    leave(cluster, job, chosen)  # as the clean-up of a failed run does, before one of its steps is cleared
+    assert dynamic_rates(cluster, 1, RATES) == {}
+    assert Engine(cluster, job, chosen).check().state is State.MOVING
+    wait_for(lambda: dynamic_rates(cluster, 1, RATES) == dict.fromkeys(RATES, str(SLOW)))
+
+
+def test_what_has_no_room_does_not_keep_others_from_beginning(cluster, topic, make_job):
+    name = topic("engine-crowded", [[1], [1]], size=300_000)
+    other = topic("engine-large", [[1]], size=3_000_000)
+    job = make_job(cluster, name, [[2], [2]])
+    large = make_job(cluster, other, [[2]], name="large")
+    both = Plan.from_assignment(job.plan.as_dict() | large.plan.as_dict())
+    before = Plan.from_assignment(job.before.as_dict() | large.before.as_dict())
+    job = type(job)(both, before, job.cluster_id, job.artifacts)
+    log_dir = min(cluster.log_dirs(2), key=lambda one: one.usable_bytes)
+    reserve = (log_dir.usable_bytes - 1_500_000) / log_dir.total_bytes  # room for the small ones alone
+    report = Engine(cluster, job, settings(moves_in_cluster=1, disk_reserve=reserve)).check()
+    assert "moves wait for room: engine-large-0" in report.holds[0]
+    assert begun(job) == {f"{name}-0": 1}
+    assert run_to_end(cluster, job, settings()).state is State.REACHED
+
+
+def test_a_topic_that_is_deleted_while_it_moves_is_left_out(cluster, kafka, topic, make_job, started):
+    name = topic("engine-deleted", [[1]], size=3_000_000)
+    job, chosen = make_job(cluster, name, [[2]]), settings(throttle=SLOW)
+    engine = started(job, chosen)
+    engine.check()
+    admin = kafka.admin()
+    admin.delete_topics([name])
+    admin.close()
+    wait_for(lambda: engine.check().state is State.REACHED, seconds=20)
+    assert engine.check().progress.missing == 1
+
+
+def test_a_plan_that_adds_partitions_is_refused(cluster, topic, make_job):
+    name = topic("engine-adds", [[1]])
+    job = make_job(cluster, name, [[1]])
+    plan = Plan.from_assignment({TopicPartition(name, 1): [2]})
+    with pytest.raises(ClusterError, match=r"not there and never were \(engine-adds-1\): .* add-partitions"):
+        preflight(cluster, type(job)(plan, job.before, job.cluster_id, job.artifacts))

@@ -1,0 +1,343 @@
+"""What users of other tools ask for, point by point: the number in a test's name is that in docs/execution.md.
+
+All on real clusters, but for what the planner alone decides (11, 13, 15).
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.cluster import Cluster, Replica
+from rebalance_lib.errors import ClusterError, DriftError
+from rebalance_lib.execution import (
+    Engine,
+    Run,
+    Settings,
+    State,
+    Status,
+    apply_throttle,
+    cancel_own,
+    carry_out,
+    leave,
+    plan_status,
+    preflight,
+    put_throttles,
+    restore_throttles,
+)
+from rebalance_lib.execution.audit import moves
+from rebalance_lib.execution.journal import read_journal
+from rebalance_lib.execution.settings import Window
+from rebalance_lib.execution.throttle import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    RATES,
+    dynamic_rates,
+    want_rate,
+)
+from rebalance_lib.plan import format_plan
+from rebalance_lib.plan.pace import Pace
+from rebalance_lib.planner import Mode, Request
+from rebalance_lib.topology import TopicPartition
+from sandbox import Sandbox
+from sandbox.cluster import LIBS
+from sandbox.node import java
+from tests.execution.running import SLOW, begun, run_to_end, settings, wait_for
+from tests.kafka_data import write_topic
+from tests.planner.clusters import GB, Host, planned
+from tests.planner.clusters import cluster as synthetic
+from tests.planner.clusters import topic as topic_of
+
+
+def test_01_exactly_the_approved_bytes_are_executed_and_drift_is_refused(cluster, topic, make_job, tmp_path):
+    name = topic("field-01", [[1, 2], [1, 2]])
+    job = make_job(cluster, name, [[3, 2], [3, 2]])
+    with pytest.raises(DriftError, match="approved was sha256:0"):
+        _run_of(tmp_path, job).approved_plan("sha256:0")
+    cluster.reassign({TopicPartition(name, 1): [2, 4]})
+    wait_for(lambda: not cluster.reassignments())
+    with pytest.raises(DriftError, match=r"no longer where the snapshot saw them \(field-01-1\)"):
+        preflight(cluster, job)
+    assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1, 2)
+
+
+def _run_of(tmp_path, job) -> Run:
+    (Artifacts.at(tmp_path) / "plan").write_text("plan.json", format_plan(job.plan))
+    return Run(Artifacts.at(tmp_path).uri)
+
+
+def test_02_a_new_engine_goes_on_where_the_last_one_stopped(cluster, topic, make_job):
+    name = topic("field-02", [[1], [1], [1]], size=600_000)
+    job, chosen = make_job(cluster, name, [[2], [2], [2]]), settings(throttle=2_000_000, moves_in=1, moves_out=1)
+    put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
+    _until_one_is_done(Engine(cluster, job, chosen))  # and with it, all that it knew is gone
+    assert run_to_end(cluster, job, chosen).state is State.REACHED
+    assert begun(job) == {f"{name}-0": 1, f"{name}-1": 1, f"{name}-2": 1}
+    leave(cluster, job, chosen)
+
+
+def _until_one_is_done(engine):
+    wait_for(lambda: engine.check().progress.done >= 1)
+
+
+def test_03_every_retry_re_attaches_and_submits_nothing_twice(cluster, topic, make_job):
+    name = topic("field-03", [[1], [2]], size=3_000_000)
+    job, chosen = make_job(cluster, name, [[3], [3]]), settings(throttle=SLOW)
+    for _ in range(3):  # as often as somebody clears the tasks
+        put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
+        report = Engine(cluster, job, chosen).check()
+    assert report.progress.moving == 2
+    assert begun(job) == {f"{name}-0": 1, f"{name}-1": 1}
+    want_rate(job.artifacts, 100_000_000, "a test")
+    assert run_to_end(cluster, job, chosen).state is State.REACHED
+    leave(cluster, job, chosen)
+
+
+def test_04_the_throttle_changes_while_it_runs(cluster, topic, make_job):
+    name = topic("field-04", [[1]], size=4_000_000)
+    job, chosen = make_job(cluster, name, [[2]]), settings(throttle=100_000)
+    put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
+    engine = Engine(cluster, job, chosen)
+    assert engine.check().throttle == 100_000
+    want_rate(job.artifacts, 50_000_000, "a test")
+    assert engine.check().throttle == 50_000_000
+    wait_for(lambda: dynamic_rates(cluster, 1, RATES) == dict.fromkeys(RATES, "50000000"))
+    assert run_to_end(cluster, job, chosen, seconds=20).state is State.REACHED  # 40 s at the rate it began with
+    leave(cluster, job, chosen)
+    assert dynamic_rates(cluster, 1, RATES) == {}
+
+
+def test_04_a_rate_that_another_tool_deleted_is_set_again(cluster, topic, make_job):
+    name = topic("field-04b", [[1]], size=2_000_000)
+    job, chosen = make_job(cluster, name, [[2]]), settings(throttle=100_000)
+    put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
+    engine = Engine(cluster, job, chosen)
+    engine.check()
+    cluster.alter_broker_config(2, dict.fromkeys(RATES))
+    wait_for(lambda: dynamic_rates(cluster, 2, RATES) == {})
+    engine.check()
+    wait_for(lambda: dynamic_rates(cluster, 2, RATES) == dict.fromkeys(RATES, "100000"))
+    leave(cluster, job, chosen)
+
+
+def test_05_an_inherited_throttle_is_accepted_after_deletion(new_kafka, make_job):
+    kafka = new_kafka(brokers=2, racks=0, config={FOLLOWER_RATE: "333333333"})
+    alter = ["--bootstrap-server", kafka.bootstrap_servers, "--alter", "--entity-type", "brokers", "--entity-default"]
+    subprocess.run(
+        java(LIBS, "kafka.admin.ConfigCommand", *alter, "--add-config", f"{LEADER_RATE}=222222222"), check=True
+    )
+    admin = kafka.admin()
+    write_topic(admin, kafka.bootstrap_servers, "orders", [[1]], 10_000)
+    admin.close()
+    with Cluster({"bootstrap_servers": kafka.bootstrap_servers.split(",")}) as cluster:
+        stood = {broker: cluster.broker_config(broker, RATES) for broker in (1, 2)}
+        assert stood[1][LEADER_RATE].source == "DYNAMIC_DEFAULT_BROKER_CONFIG"
+        job = make_job(cluster, "orders", [[2]])
+        ending = carry_out(cluster, job, settings(throttle=5_000_000), interval=0.5, approved_by="a test")
+        assert (ending.reached, ending.restored.left) == (True, {})
+        assert {broker: cluster.broker_config(broker, RATES) for broker in (1, 2)} == stood
+
+
+def test_06_a_broker_that_others_still_use_keeps_its_rate(cluster, topic, make_job):
+    own, other = topic("field-06", [[1]], size=10_000), topic("field-06-other", [[1]], size=3_000_000)
+    job = make_job(cluster, own, [[2]])
+    apply_throttle(cluster, job.plan, plan_status(cluster, job.plan, job.before), SLOW, job.artifacts)
+    # Another tool begins a throttled move meanwhile, and finds the rates that it wants set already.
+    cluster.alter_topic_config(other, {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2"})
+    cluster.reassign({TopicPartition(other, 0): [2]})
+    restored = restore_throttles(cluster, job.artifacts)
+    assert sorted(restored.left) == ["broker 1", "broker 2"]
+    assert "others use it" in restored.left["broker 1"]
+    assert dynamic_rates(cluster, 1, RATES) == dict.fromkeys(RATES, str(SLOW))
+    cluster.reassign({TopicPartition(other, 0): None})
+    wait_for(lambda: not cluster.reassignments())
+    assert restore_throttles(cluster, job.artifacts).brokers == [1, 2]
+    assert dynamic_rates(cluster, 1, RATES) == {}
+
+
+@pytest.fixture(scope="module")
+def frail():
+    """A cluster whose brokers die in turn; each test brings them back."""
+    with Sandbox(brokers=4, racks=0) as kafka:
+        yield kafka
+
+
+@pytest.fixture
+def frail_cluster(frail):
+    servers = [node.address for node in frail.nodes.values() if node.role == "broker"]
+    with Cluster({"bootstrap_servers": servers}) as cluster:
+        yield cluster
+        for broker in frail.broker_ids:
+            if frail.nodes[broker].state() != "running":
+                frail.resume(broker)
+                frail.restart(broker)
+        wait_for(lambda: len(cluster.alive_brokers()) == 4)
+        assert cluster.reassignments() == {}
+
+
+def make_topic(kafka, name, assignment, size=0, **configs):
+    admin = kafka.admin()
+    write_topic(admin, kafka.bootstrap_servers, name, assignment, size)
+    if configs:
+        with Cluster({"bootstrap_servers": kafka.bootstrap_servers.split(",")}) as cluster:
+            cluster.alter_topic_config(name, {key.replace("_", "."): value for key, value in configs.items()})
+    admin.close()
+    return name
+
+
+def die(kafka, cluster, broker):
+    kafka.kill(broker)
+    wait_for(lambda: broker not in cluster.alive_brokers())
+
+
+def test_07_throttles_are_set_on_live_brokers_only_and_skips_are_told(frail, frail_cluster, make_job):
+    name = make_topic(frail, "field-07", [[1, 2]], size=1_000_000)
+    job = make_job(frail_cluster, name, [[3, 4]], repair=True)
+    chosen = settings(throttle=SLOW)
+    die(frail, frail_cluster, 2)
+    begun_at = time.monotonic()
+    brokers = put_throttles(frail_cluster, job, preflight(frail_cluster, job, chosen).status, chosen)
+    assert time.monotonic() - begun_at < 20
+    assert brokers == [1, 3, 4]
+    engine = Engine(frail_cluster, job, settings(throttle=SLOW, pause_under_min_isr=False))
+    assert engine.check().state is State.MOVING
+    die(frail, frail_cluster, 4)
+    restored = leave(frail_cluster, job, chosen)
+    assert list(restored.left) == ["broker 4"]
+    assert "not alive" in restored.left["broker 4"]
+    frail.restart(4)
+    wait_for(lambda: 4 in frail_cluster.alive_brokers())
+    assert restore_throttles(frail_cluster, job.artifacts).brokers == [4]
+    assert dynamic_rates(frail_cluster, 4, RATES) == {}
+
+
+def test_08_an_unhealthy_replica_that_does_not_move_is_named_first(frail, frail_cluster, make_job):
+    name = make_topic(frail, "field-08", [[1, 2]])
+    job = make_job(frail_cluster, name, [[1, 3]])
+    stays = make_job(frail_cluster, name, [[3, 2]], name="stays")
+    die(frail, frail_cluster, 2)
+    for one in (job, stays):
+        with pytest.raises(ClusterError, match=r"under-replicated \(field-08-0\), replicas on brokers \[2\]"):
+            preflight(frail_cluster, one)
+
+
+def test_09_one_new_replica_per_partition_at_a_time(cluster, topic, make_job):
+    name = topic("field-09", [[1, 2], [2, 1]], size=1_500_000)
+    job = make_job(cluster, name, [[3, 4], [4, 3]])
+    chosen = settings(throttle=2 * SLOW, one_replica_at_a_time=True)
+    put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
+    engine = Engine(cluster, job, chosen)
+    most = 0
+    while not engine.check().ended:
+        most = max([most, *(len(entry.replicas) for entry in cluster.reassignments().values())])
+        assert all(len(entry.adding) <= 1 for entry in cluster.reassignments().values())
+        time.sleep(0.1)
+    assert most == 3
+    assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (3, 4)
+    leave(cluster, job, chosen)
+
+
+def test_10_nothing_begins_after_the_end_of_the_window(cluster, topic, make_job):
+    name = topic("field-10", [[1], [1]], size=400_000)
+    job = make_job(cluster, name, [[2], [2]])
+    now = datetime.now(UTC)
+    open_window, closed = _window(now - timedelta(hours=1)), _window(now + timedelta(hours=2))
+    first = Settings(pace=Pace(throttle=SLOW, moves_in=1), window=open_window)
+    put_throttles(cluster, job, preflight(cluster, job, first).status, first)
+    assert Engine(cluster, job, first).check().state is State.MOVING
+    later = Engine(cluster, job, Settings(pace=Pace(throttle=SLOW, moves_in=1), window=closed))
+    wait_for(lambda: later.check().progress.done == 1)  # what is under way goes on
+    report = later.check()
+    assert (report.state, report.progress.pending) == (State.WAITING, 1)
+    assert "is closed" in report.holds[0]
+    assert run_to_end(cluster, job, first).state is State.REACHED
+    leave(cluster, job, first)
+
+
+def _window(begin: datetime) -> Window:
+    end = begin + timedelta(hours=2)
+    return Window.parse(f"{begin:%H:%M}-{end:%H:%M}")
+
+
+def test_11_a_light_plan_stays_within_its_budget():
+    before = synthetic(
+        {b: Host(disks={"/d": 100 * GB}) for b in (1, 2, 3)}, topic_of("orders", [[1]] * 30 + [[2]] * 5, [3 * GB] * 35)
+    )
+    plan = planned(before, Request(Mode.LIGHT, fill_level=0.5, byte_budget=10 * GB))
+    assert 0 < plan.figures.bytes_moved <= 10 * GB
+
+
+def test_12_room_on_log_dirs_is_checked_before_and_again_before_each_move(cluster, topic, make_job):
+    name = topic("field-12", [[1], [1]], size=1_000_000)
+    job = make_job(cluster, name, [[2], [2]])
+    log_dir = min(cluster.log_dirs(2), key=lambda one: one.usable_bytes)
+    # Other tests use the same disk: a reserve that leaves less than one copy, or room for one but not for two.
+    nothing = settings(disk_reserve=(log_dir.usable_bytes - 200_000) / log_dir.total_bytes)
+    with pytest.raises(ClusterError, match=r"not enough room on disks .*field-12-\d: \d+ bytes do not fit into"):
+        preflight(cluster, job, nothing)
+    report = Engine(cluster, job, nothing).check()
+    assert (report.state, report.progress.pending) == (State.WAITING, 2)
+    assert "2 moves wait for room" in report.holds[0]
+    assert run_to_end(cluster, job, settings()).state is State.REACHED
+
+
+def test_12_a_new_replica_goes_to_the_log_dir_with_the_most_room_not_the_fewest_replicas(cluster, topic, make_job):
+    name = topic("field-12b", [[1]], size=10_000)
+    job = make_job(cluster, name, [[2]])
+    run_to_end(cluster, job, settings())
+    begun_at = moves(read_journal(job.artifacts))[0]["log_dirs"][f"{name}-0-2"]
+    assert cluster.replica_log_dirs([2])[Replica(name, 0, 2)].current == begun_at
+
+
+def test_13_every_replica_counts_with_its_own_size():
+    held = topic_of("orders", [[1, 2], [1, 2]], [10 * GB, 10 * GB])
+    before = synthetic({b: Host(disks={"/a": None, "/b": None}) for b in (1, 2, 3)}, held)
+    first = TopicPartition("orders", 0)
+    behind = replace(before.partitions[first], sizes=(10 * GB, 4 * GB))
+    smaller = replace(before, partitions={**before.partitions, first: behind})
+    plan = planned(smaller, Request(Mode.DRAIN, brokers=(2,)))
+    freed = smaller.bytes_by_broker()[2]
+    assert freed == 14 * GB
+    assert plan.figures.bytes_moved == 20 * GB  # a new replica is copied from the leader, which is whole
+
+
+def test_14_a_cancel_onto_dead_originals_is_refused(frail, frail_cluster, make_job):
+    name = make_topic(frail, "field-14", [[1]])
+    job = make_job(frail_cluster, name, [[2, 3]])
+    tp = TopicPartition(name, 0)
+    frail.pause(3)
+    frail_cluster.reassign(job.plan.as_dict())
+    wait_for(lambda: frail_cluster.partitions([name])[tp].in_sync == {1, 2})
+    die(frail, frail_cluster, 1)
+    wait_for(lambda: frail_cluster.partitions([name])[tp].leader == 2)
+    cancelled, kept = cancel_own(frail_cluster, job)
+    assert cancelled == []
+    assert "of its original replicas [1] none is alive and in sync" in kept[tp]
+    frail.resume(3)
+    wait_for(lambda: plan_status(frail_cluster, job.plan, job.before).having(Status.DONE) == [tp])
+
+
+def test_15_topics_are_chosen_by_patterns_that_include():
+    topics = [topic_of(name, [[1]] * 6) for name in ("orders-eu", "orders-us", "logs")]
+    before = synthetic([1, 2, 3], {name: held for one in topics for name, held in one.items()})
+    plan = planned(before, Request(Mode.TOPICS, topics=("orders-*",), excluded_topics=("*-us",)))
+    assert {entry.topic for entry in plan.plan} == {"orders-eu"}
+
+
+def test_under_min_isr_only_partitions_at_risk_begin(frail, frail_cluster, make_job):
+    name = make_topic(frail, "field-min-isr", [[1, 2], [1, 3]], min_insync_replicas="2")
+    job = make_job(frail_cluster, name, [[1, 4], [1, 4]], repair=True)
+    die(frail, frail_cluster, 2)
+    wait_for(lambda: frail_cluster.partitions([name])[TopicPartition(name, 0)].in_sync == {1})
+    report = Engine(frail_cluster, job, settings()).check()
+    assert f"1 partitions are short of in-sync replicas: {name}-0" in report.holds[0]
+    assert begun(job) == {f"{name}-0": 1}
+    assert run_to_end(frail_cluster, job, settings()).state is State.REACHED
+    assert begun(job) == {f"{name}-0": 1, f"{name}-1": 1}

@@ -1,0 +1,43 @@
+"""Whoever still carries out a run that was left elsewhere notices, and begins nothing more."""
+
+from __future__ import annotations
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.execution import Engine, Settings, State, ask_to_cancel, leave
+from rebalance_lib.execution.leaving import Leaving, note_leaving
+from rebalance_lib.execution.throttle import REPLICA_LISTS
+from rebalance_lib.topology import TopicPartition
+
+
+def test_the_way_out_is_noticed_by_those_who_began_before_it(tmp_path):
+    run = Artifacts(tmp_path.as_uri())
+    before = Leaving(run)
+    assert not before.begun()
+    note_leaving(run)
+    assert before.begun()
+    assert not Leaving(run).begun(), "who begins afterwards goes on"
+
+
+def test_an_engine_elsewhere_neither_begins_nor_throttles_after_the_way_out(cluster, topic, make_job):
+    name = topic("leaving-elsewhere", [[1, 2], [2, 1]])
+    job = make_job(cluster, name, [[3, 4], [4, 3]])
+    settings = Settings.from_dict({"throttle": 1_000_000})
+    elsewhere = Engine(cluster, job, settings)
+    leave(cluster, job, settings)
+    report = elsewhere.check()
+    assert report.state is State.CANCELLED
+    assert "taken elsewhere" in report.holds[0]
+    assert cluster.reassignments() == {}
+    assert cluster.topic_config(name, REPLICA_LISTS) == {}
+    assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1, 2)
+
+
+def test_a_wish_to_cancel_ends_the_run_at_its_next_check(cluster, topic, make_job):
+    name = topic("leaving-asked", [[1, 2]])
+    job = make_job(cluster, name, [[3, 4]])
+    engine = Engine(cluster, job, Settings())
+    ask_to_cancel(job.artifacts, "ada")
+    report = engine.check()
+    assert report.state is State.CANCELLED
+    assert report.holds[0].startswith("ada asked to cancel the run at ")
+    assert cluster.reassignments() == {}

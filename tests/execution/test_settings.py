@@ -1,0 +1,71 @@
+"""How a plan is carried out, as people and forms write it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.execution import Settings
+from rebalance_lib.execution.settings import OnStall, Window
+from rebalance_lib.plan.pace import Order
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def test_a_form_gives_text_and_0_is_no_limit():
+    given = {
+        "throttle": "50000000",
+        "moves_in": "0",
+        "moves_out": 5,
+        "order": "smallest-first",
+        "one_replica_at_a_time": "True",
+        "window": "22:00-06:00 Europe/Berlin",
+        "throttle_ceiling": "",
+        "on_stall": "pause",
+    }
+    read = Settings.from_dict(given)
+    assert (read.pace.throttle, read.pace.moves_in, read.pace.moves_out) == (50_000_000, None, 5)
+    assert (read.pace.order, read.pace.one_replica_at_a_time) == (Order.SMALLEST_FIRST, True)
+    assert (read.throttle_ceiling, read.on_stall) == (None, OnStall.PAUSE)
+    assert Settings.from_dict(read.as_dict()) == read
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"speed": 1}, "settings have no speed"),
+        ({"throttle": "fast"}, "throttle is 'fast': give a whole number"),
+        ({"throttle": 0}, "throttle is 0: give a whole number above 0"),
+        ({"throttle": 10, "throttle_ceiling": 5}, "ceiling of 5 bytes/s is below the throttle of 10"),
+        ({"order": "random"}, "order is 'random': give one of smallest-first, largest-first"),
+        ({"one_replica_at_a_time": "perhaps"}, "give true or false"),
+        ({"disk_reserve": 1.5}, "disk reserve is 1.5"),
+        ({"window": "22-06"}, "the window '22-06' cannot be read"),
+        ({"window": "22:00-06:00 Nowhere/Town"}, "cannot be read"),
+        ({"window": "22:00-22:00"}, "is empty"),
+        ({"stall_checks": 0}, "stall checks is 0: give 1 or more"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_words(given, message):
+    with pytest.raises(InvalidInputError, match=message):
+        Settings.from_dict(given)
+
+
+@pytest.mark.parametrize(
+    ("window", "moment", "inside"),
+    [
+        ("22:00-06:00", "2026-11-16T23:59", True),
+        ("22:00-06:00", "2026-11-16T05:59", True),
+        ("22:00-06:00", "2026-11-16T06:00", False),
+        ("09:00-17:00", "2026-11-16T09:00", True),
+        ("09:00-17:00", "2026-11-16T17:00", False),
+        ("22:00-06:00 Europe/Berlin", "2026-07-01T20:30", True),  # two hours ahead in summer
+        ("22:00-06:00 Europe/Berlin", "2026-12-01T20:30", False),
+    ],
+)
+def test_a_window_may_pass_midnight_and_follows_its_zone(window, moment, inside):
+    assert Window.parse(window).contains(at(moment)) is inside
