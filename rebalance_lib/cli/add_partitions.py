@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from rebalance_lib.cli.connection import Connection, cluster_options
 from rebalance_lib.cli.create_assignment import rack_mode_option
-from rebalance_lib.cli.options import Connection, cluster_options, command, output_option
+from rebalance_lib.cli.options import command, output_option
 from rebalance_lib.cli.output import Output, brokers_text, plan_document, plan_line
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.execution import live_assignment

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import click
 
-from rebalance_lib.cli.options import (
-    Connection,
-    PlanFile,
-    cluster_options,
-    command,
-    output_option,
-    plan_option,
-    preserve_option,
-    timeout_option,
-)
+from rebalance_lib.cli.connection import Connection, cluster_options
+from rebalance_lib.cli.options import PlanFile, command, output_option, plan_option, preserve_option, timeout_option
 from rebalance_lib.cli.output import Exit, Output
-from rebalance_lib.cli.throttles import tell_throttles, throttles_document
+from rebalance_lib.cli.throttle_words import tell_throttles, throttles_document
 from rebalance_lib.execution import Throttles, release_throttles
 from rebalance_lib.execution import cancel as stop
-from rebalance_lib.execution.throttle import Restored
+from rebalance_lib.execution.restoring import Restored
 
 EXAMPLE = r"""
 kafka-rebalance cancel --bootstrap-server kafka:9092 --reassignment-json-file plan.json

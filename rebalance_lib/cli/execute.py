@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import click
 
-from rebalance_lib.cli.options import (
-    Connection,
-    PlanFile,
-    cluster_options,
-    command,
-    output_option,
-    plan_option,
-    timeout_option,
-    wait_option,
-)
+from rebalance_lib.cli.connection import Connection, cluster_options
+from rebalance_lib.cli.options import PlanFile, command, output_option, plan_option, timeout_option, wait_option
 from rebalance_lib.cli.output import Exit, Output, brokers_text, plan_document, plan_line
 from rebalance_lib.cli.verify import conclude
 from rebalance_lib.cli.waiting import wait_until_settled

@@ -6,16 +6,8 @@ from pathlib import Path
 
 import click
 
-from rebalance_lib.cli.options import (
-    FILE,
-    Connection,
-    broker_ids,
-    cluster_options,
-    command,
-    output_option,
-    read_text,
-    write_text,
-)
+from rebalance_lib.cli.connection import Connection, cluster_options
+from rebalance_lib.cli.options import FILE, broker_ids, command, output_option, read_text, write_text
 from rebalance_lib.cli.output import Output, plan_document, plan_line
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.execution import live_assignment

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rebalance_lib.cli.options import Connection, cluster_options, command, output_option
+from rebalance_lib.cli.connection import Connection, cluster_options
+from rebalance_lib.cli.options import command, output_option
 from rebalance_lib.cli.output import Output, brokers_text
 
 EXAMPLE = r"""

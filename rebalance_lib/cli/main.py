@@ -4,32 +4,48 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import import_module
 
 import click
 
 from rebalance_lib import __version__
-from rebalance_lib.cli.add_partitions import add_partitions
-from rebalance_lib.cli.cancel import cancel
-from rebalance_lib.cli.create_assignment import create_assignment
-from rebalance_lib.cli.execute import execute
-from rebalance_lib.cli.generate import generate
-from rebalance_lib.cli.list import list_reassignments
 from rebalance_lib.cli.options import AS_JSON, epilog
 from rebalance_lib.cli.output import Exit
-from rebalance_lib.cli.snapshot import snapshot
-from rebalance_lib.cli.verify import verify
 from rebalance_lib.errors import RebalanceError
+
+# In the order in which they are used. Each is imported when it is asked for: Kafka's client and the planner's compiler
+# take longer to import than most commands to run.
+COMMANDS = {
+    "snapshot": "snapshot.snapshot",
+    "groups": "groups.groups",
+    "plan": "plan.plan",
+    "simulate": "simulate.simulate",
+    "run": "run.run",
+    "throttles": "throttles.throttles",
+    "generate": "generate.generate",
+    "execute": "execute.execute",
+    "verify": "verify.verify",
+    "cancel": "cancel.cancel",
+    "list": "list.list_reassignments",
+    "create-assignment": "create_assignment.create_assignment",
+    "add-partitions": "add_partitions.add_partitions",
+}
 
 
 class Group(click.Group):
-    """A group whose subcommands end with one clear message, not with a traceback, where the project says what is wrong.
-
-    Subcommands are listed in the order in which they are used.
-    """
+    """A group whose subcommands end with one clear message, not a traceback, where the project says what is wrong."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """The subcommands as they were added."""
-        return list(self.commands)
+        """The subcommands in their order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """A subcommand by its name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, name = COMMANDS[cmd_name].split(".")
+        found: click.Command = getattr(import_module(f"rebalance_lib.cli.{module}"), name)
+        return found
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the subcommand."""
@@ -56,19 +72,7 @@ kafka-rebalance verify --bootstrap-server kafka:9092 --reassignment-json-file pl
 def main() -> None:
     """Rebalance Apache Kafka clusters by hand.
 
-    generate, execute, verify, cancel and list take the files and options of kafka-reassign-partitions, and can be used
-    in its place. The workflow with its review runs in Airflow, as the DAG kafka_rebalance.
+    snapshot, plan, simulate and run are the whole way: the last carries a plan out to its end. generate, execute,
+    verify, cancel and list take the files and options of kafka-reassign-partitions, and can be used in its place. The
+    workflow with its review runs in Airflow, as the DAG kafka_rebalance.
     """
-
-
-for subcommand in (
-    snapshot,
-    generate,
-    execute,
-    verify,
-    cancel,
-    list_reassignments,
-    create_assignment,
-    add_partitions,
-):
-    main.add_command(subcommand)

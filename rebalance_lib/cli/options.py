@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,31 +12,12 @@ import click
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cli.output import EXIT_CODES, Output
-from rebalance_lib.cluster import Cluster, client_settings, read_properties
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.plan import Plan, parse_plan
 
 AS_JSON = "rebalance_lib.cli.as_json"
 Command = Callable[..., Any]
 FILE = click.Path(path_type=Path, dir_okay=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """Which cluster, and how to reach it."""
-
-    bootstrap_server: str
-    command_config: Path | None
-
-    def open(self) -> Cluster:
-        """Connect; use it as a context manager."""
-        settings: dict[str, Any] = {}
-        if self.command_config is not None:
-            settings = client_settings(read_properties(read_text(self.command_config)))
-        servers = [server.strip() for server in self.bootstrap_server.split(",") if server.strip()]
-        if not servers:
-            raise click.BadParameter("give host:port, with commas for more", param_hint="--bootstrap-server")
-        return Cluster({**settings, "bootstrap_servers": servers})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +69,11 @@ def epilog(example: str) -> str:
     return f"\b\nExample:\n{lines}\n\n\b\n{EXIT_CODES}"
 
 
+def with_options(function: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+    """Add many options, which the help shows in this order."""
+    return functools.reduce(lambda wrapping, option: option(wrapping), reversed(options), function)
+
+
 def output_option(function: Command) -> Command:
     """Add ``--output``, and hand the function an `Output`."""
 
@@ -103,20 +89,6 @@ def output_option(function: Command) -> Command:
         as_json = output_format == "json"
         click.get_current_context().meta[AS_JSON] = as_json
         return function(*arguments, output=Output(as_json), **options)
-
-    return wrapped
-
-
-def cluster_options(function: Command) -> Command:
-    """Add the options that say which cluster, and hand the function a `Connection`."""
-
-    @click.option("--bootstrap-server", required=True, help="Brokers to connect to: host:port, with commas for more.")
-    @click.option(
-        "--command-config", type=FILE, help="Client settings, a properties file as Kafka's own tools read it."
-    )
-    @functools.wraps(function)
-    def wrapped(*arguments: Any, bootstrap_server: str, command_config: Path | None, **options: Any) -> Any:
-        return function(*arguments, connection=Connection(bootstrap_server, command_config), **options)
 
     return wrapped
 

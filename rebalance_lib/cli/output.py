@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rebalance_lib.plan import Plan, format_plan
+from rebalance_lib.topology.naming import printable
 
 WIDTH_OF_A_FILE = 160  # columns for output that nobody looks at in a window
 
@@ -64,7 +65,7 @@ class Output:
         for column in columns:
             table.add_column(column, overflow="fold")
         for row in rows:
-            table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+            table.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
         self.show(table)
 
     def show(self, renderable: Any) -> None:

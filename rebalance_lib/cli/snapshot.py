@@ -7,14 +7,16 @@ from pathlib import Path
 import click
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.cli.options import Connection, cluster_options, command, output_option
+from rebalance_lib.cli.connection import Connection, cluster_options
+from rebalance_lib.cli.options import command, output_option
 from rebalance_lib.cli.output import Output
-from rebalance_lib.cluster import take_snapshot
+from rebalance_lib.cluster import groups_or_none, take_snapshot
 from rebalance_lib.execution import Run
+from rebalance_lib.history import append_snapshot
 from rebalance_lib.report import load_table
 
 EXAMPLE = r"""
-kafka-rebalance snapshot --bootstrap-server kafka:9092
+kafka-rebalance snapshot --bootstrap-server kafka:9092 --history file:///shared/kafka-rebalance/history
 """
 
 
@@ -23,17 +25,27 @@ kafka-rebalance snapshot --bootstrap-server kafka:9092
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Keep the snapshot as Parquet below this directory."
 )
+@click.option("--history", metavar="URI", help="Append the snapshot to the history in this directory.")
 @output_option
-def snapshot(*, connection: Connection, output: Output, out: Path | None) -> None:
+def snapshot(*, connection: Connection, output: Output, out: Path | None, history: str | None) -> None:
     """Show what each broker holds: bytes, replicas and leaders.
 
-    With --out, brokers.parquet and replicas.parquet go to OUT/snapshot, as the planner reads them.
+    With --out, brokers.parquet and replicas.parquet go to OUT/snapshot, as the planner reads them, and the consumer
+    groups beside them. With --history, sizes and offsets go to a file of their own below URI, a directory or the
+    address of one, such as file:///shared/history: snapshots over time tell how fast each partition grows and is
+    written.
     """
     with connection.open() as cluster:
         taken = take_snapshot(cluster)
+        groups = None if out is None else groups_or_none(cluster, tell=output.remark)
     load = taken.load_per_broker().to_pylist()
     output.show(load_table(load, f"Cluster {taken.cluster_id}"))
     if out is not None:
-        Run(Artifacts.at(out).uri).write_snapshot(taken)
+        run = Run(Artifacts.at(out).uri)
+        run.write_snapshot(taken)
+        run.write_groups(groups)
         output.remark(f"written to {out / 'snapshot'}")
+    if history is not None:
+        appended = append_snapshot(Artifacts(history), taken)
+        output.remark(f"appended to {history.rstrip('/')}/{appended.name}")
     output.result({"cluster_id": taken.cluster_id, "taken_at": taken.taken_at, "brokers": load})

@@ -6,18 +6,10 @@ from typing import Any
 
 import click
 
-from rebalance_lib.cli.options import (
-    Connection,
-    PlanFile,
-    cluster_options,
-    command,
-    output_option,
-    plan_option,
-    preserve_option,
-    wait_option,
-)
+from rebalance_lib.cli.connection import Connection, cluster_options
+from rebalance_lib.cli.options import PlanFile, command, output_option, plan_option, preserve_option, wait_option
 from rebalance_lib.cli.output import Exit, Output, brokers_text, styled
-from rebalance_lib.cli.throttles import tell_throttles, throttles_document
+from rebalance_lib.cli.throttle_words import tell_throttles, throttles_document
 from rebalance_lib.cli.waiting import wait_until_settled
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.execution import Verdict, Verification, release_throttles

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.execution import Verdict, Verification, measure_progress, noted_way_back, verify
+from rebalance_lib.execution import Meter, Verdict, Verification, noted_way_back, verify
 from rebalance_lib.plan import Plan
 
 LOOK_SECONDS = 1.0
@@ -21,6 +21,7 @@ def wait_until_settled(cluster: Cluster, plan: Plan, state: Artifacts) -> Verifi
     """Look at the plan until nothing of it moves any more; it may be reached then, or wrong."""
     console = Console(stderr=True)
     before = noted_way_back(cluster, plan, state) or plan
+    meter = Meter(plan, before)
     told = time.monotonic()
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -29,9 +30,8 @@ def wait_until_settled(cluster: Cluster, plan: Plan, state: Artifacts) -> Verifi
             verification = verify(cluster, plan, state)
             if verification.verdict is not Verdict.NOT_FINISHED:
                 return verification
-            progress = measure_progress(cluster, plan, before, verification.status)
-            share = progress.bytes_copied / progress.bytes_to_copy if progress.bytes_to_copy else 0.0
-            bar.update(task, description=str(progress), completed=(progress.done + progress.moving * share) / len(plan))
+            progress, _ = meter.read(cluster, verification.status, cluster.alive_brokers().keys())
+            bar.update(task, description=str(progress), completed=progress.share)
             if not console.is_terminal and time.monotonic() - told > LINE_SECONDS:
                 click.echo(str(progress), err=True)
                 told = time.monotonic()

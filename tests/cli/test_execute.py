@@ -50,7 +50,7 @@ def test_what_kafka_would_refuse_is_refused_before_anything_is_changed(ours, top
     assert answer.code == 1
     assert message in answer.json["error"]
     assert message in answer.err
-    assert look.replicas("execute-refused") == {0: [1, 2]}
+    look.moved("execute-refused", {0: [1, 2]})  # the broker that is asked may not have heard of the topic yet
     assert not (tmp_path / "plan.json.state").exists()
 
 

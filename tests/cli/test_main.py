@@ -10,16 +10,22 @@ import pytest
 from click.testing import CliRunner
 
 from rebalance_lib.cli import main
-from rebalance_lib.cli.options import Connection, PlanFile
+from rebalance_lib.cli.connection import Connection
+from rebalance_lib.cli.main import COMMANDS
+from rebalance_lib.cli.options import PlanFile
 
 
-@pytest.mark.parametrize("name", main.commands)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_teaches_with_an_example_and_its_exit_codes(name):
     answer = CliRunner().invoke(main, [name, "--help"])
     assert answer.exit_code == 0
     assert f"Example:\n    kafka-rebalance {name}" in answer.output or f"kafka-rebalance {name} --boot" in answer.output
     assert "4  a replica set is not what the plan says" in answer.output
     assert "--output [text|json]" in answer.output
+
+
+def test_an_unknown_command_is_a_usage_error():
+    assert CliRunner().invoke(main, ["frobnicate"]).exit_code == 2
 
 
 def test_a_missing_option_is_a_usage_error():
@@ -63,3 +69,14 @@ def test_snapshot_tells_programs_what_each_broker_holds(ours, topic, tmp_path):
     assert [broker["broker"] for broker in answer.json["brokers"]] == [1, 2, 3, 4]
     assert (tmp_path / "snapshot" / "replicas.parquet").is_file()
     assert "Cluster" in ours("snapshot").out
+
+
+def test_snapshots_are_appended_to_a_history(ours, kafka, topic, tmp_path):
+    topic("main-history", [[1, 2]], size=10_000)
+    answer = ours("snapshot", "--output", "json", "--history", tmp_path / "history")
+    (file,) = (tmp_path / "history").glob("cluster=*/day=*/*.parquet")
+    assert f"appended to {file}" in answer.err
+    assert file.parent.parent.name == f"cluster={kafka.cluster_id}"
+    written = ours("snapshot", "--history", (tmp_path / "elsewhere").as_uri())
+    assert written.code == 0
+    assert len(list((tmp_path / "elsewhere").glob("cluster=*/day=*/*.parquet"))) == 1

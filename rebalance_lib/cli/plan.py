@@ -1,0 +1,156 @@
+"""``kafka-rebalance plan``."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.cli.options import broker_ids, command, output_option, with_options
+from rebalance_lib.cli.output import Output
+from rebalance_lib.cli.pace import pace_options
+from rebalance_lib.cli.plan_result import show_result
+from rebalance_lib.cli.planning import COMPILING, Stages, free_for_plans, plan_here, plan_on_spark, read_cluster
+from rebalance_lib.plan.pace import Pace
+from rebalance_lib.planner import Mode, Request
+from rebalance_lib.topology import ClusterFile
+
+EXAMPLE = r"""
+kafka-rebalance plan --snapshot . --mode balance --out plan
+kafka-rebalance plan --snapshot cluster.json --mode drain --brokers 7,8 --out plan
+"""
+_BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGTP]?)(i?)B?")
+_POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
+
+
+def number_of_bytes(_: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    """``500``, ``500GB`` in powers of 1000, ``500GiB`` in powers of 1024."""
+    if text is None:
+        return None
+    found = _BYTES.fullmatch(text.strip())
+    if found is None:
+        raise click.BadParameter(f"{text!r} is not a number of bytes such as 500000, 500GB or 1.5TiB", param=param)
+    number, power, binary = found.groups()
+    return round(float(number) * math.pow(1024 if binary else 1000, _POWERS[power]))
+
+
+def request_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add an option for each field of a request, and hand the function those that were given, by field."""
+    options = [
+        click.option("--mode", type=click.Choice([str(mode) for mode in Mode]), required=True, help="See above."),
+        _list("--brokers", "Those the mode is about: to fill, drain, replace or relieve."),
+        _list("--replacements", "replace: the brokers that take their places, in the same order."),
+        _list("--allowed-brokers", "Those that may be given replicas; default all that are alive."),
+        _list("--excluded-brokers", "Those that neither give nor take."),
+        _list("--topics", "Topics that may be moved, names or patterns such as 'orders-*'; default all but internal."),
+        _list("--excluded-topics", "Topics that are left alone, names or patterns."),
+        click.option("--include-internal", is_flag=True, default=None, help="Move internal topics too."),
+        click.option("--tolerance", type=float, help="Part of its share that a broker may be off; default 0.01."),
+        click.option(
+            "--byte-budget", callback=number_of_bytes, metavar="BYTES", help="Copied at most: 500000, 500GB, 2TiB."
+        ),
+        click.option("--move-budget", type=int, help="Replicas that may be copied at most."),
+        click.option("--max-fill", type=float, help="Part of its capacity that no log dir exceeds; default 0.9."),
+        click.option("--fill-level", type=float, help="light: relieve brokers above this part of their capacity."),
+        click.option(
+            "--replication-factor", type=int, help="replication-factor: the factor; repair: the least factor."
+        ),
+        click.option("--partitions", type=int, help="partitions: how many each chosen topic shall have altogether."),
+        click.option("--balance", is_flag=True, default=None, help="drain: even out the other brokers too."),
+        click.option("--seed", type=int, help="Chooses between equals; the same seed gives the same plan."),
+        click.option("--shards", type=int, help="Parts that a cluster is cut into for planning; default by its size."),
+    ]
+    names = [one.name for one in fields(Request)]
+
+    @functools.wraps(function)
+    def wrapped(*arguments: Any, **values: Any) -> Any:
+        given = {name: values.pop(name) for name in names}
+        return function(*arguments, given={name: v for name, v in given.items() if v not in (None, ())}, **values)
+
+    return with_options(wrapped, options)
+
+
+def _list(name: str, words: str) -> Callable[..., Any]:
+    def split(_: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[Any, ...]:
+        if any(not value.strip(" ,") for value in values):
+            raise click.BadParameter("it is empty; leave the option out, or name some", param=param)
+        if name.endswith("topics"):
+            return tuple(word for value in values for word in value.split(",") if word)
+        return tuple(id_ for value in values for id_ in broker_ids(value, param.opts[0]))
+
+    return click.option(name, multiple=True, callback=split, help=f"{words} With commas, or repeated.")
+
+
+@command("plan", example=EXAMPLE)
+@click.option("--snapshot", "place", required=True, help="A snapshot's directory or URI, or a cluster's JSON file.")
+@request_options
+@click.option("--out", required=True, help="The directory, or its URI, that the files are published as.")
+@click.option(
+    "--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True, help="Where to plan."
+)
+@click.option("--master", help="spark: the master to submit to; default that of spark-submit.")
+@pace_options
+@output_option
+def plan(
+    *, output: Output, place: str, given: dict[str, Any], out: str, engine: str, master: str | None, pace: Pace
+) -> None:
+    """Plan a rebalance from a snapshot; no cluster is needed, nothing is changed.
+
+    Writes the recommended plan as reassignment JSON, the other candidates, all figures and a review to OUT, which
+    appears whole or not at all. Throttles, caps and order are those that its forecast counts with.
+    """
+    directory = Artifacts.named(out)
+    free_for_plans(directory)
+    with progress(output) as tell:
+        stages = Stages(tell)
+        with stages("read", "reading"):
+            cluster = read_cluster(place)
+        request = Request.from_dict(with_file(given, cluster))
+        if engine == "spark":
+            plan_on_spark(cluster, request, directory, master, stages, pace=pace)
+        else:
+            plan_here(cluster, request, directory, stages, pace=pace)
+    summary = directory.read_json("summary.json")
+    show_result(output, summary, out)
+    output.result({"out": out, **summary})
+
+
+MODES = "\n".join(f"  {mode:<20}{mode.explained}" for mode in Mode)
+plan.help = f"{inspect.cleandoc(plan.help or '')}\n\n\b\nModes:\n{MODES}"
+
+
+def with_file(given: dict[str, Any], cluster: ClusterFile) -> dict[str, Any]:
+    """What was asked for, completed by what the cluster's file says about its brokers."""
+    of_mode = {Mode.DRAIN: cluster.remove, Mode.EXPAND: cluster.add}
+    said: dict[str, Any] = {"brokers": of_mode.get(Mode(given["mode"]), ())}
+    everyone = cluster.snapshot.brokers["broker"].to_pylist()
+    if cluster.targets is not None and set(cluster.targets) != set(everyone):
+        said["allowed_brokers"] = cluster.targets
+    return {**{name: value for name, value in said.items() if value}, **given}
+
+
+@contextmanager
+def progress(output: Output) -> Iterator[Callable[[str], None]]:
+    """A line with the stage and the time on a terminal; elsewhere only word of what takes long unexpectedly."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def tell(words: str) -> None:
+            bar.update(task, description=words)
+            bar.refresh()  # the compiled loops do not let the bar's own thread run
+            if not console.is_terminal and COMPILING in words:
+                output.remark(COMPILING)
+
+        yield tell

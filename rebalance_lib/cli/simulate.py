@@ -1,0 +1,123 @@
+"""``kafka-rebalance simulate``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rebalance_lib.cli.options import PlanFile, command, output_option, plan_option
+from rebalance_lib.cli.output import Output
+from rebalance_lib.cli.pace import pace_options
+from rebalance_lib.cli.planning import read_cluster
+from rebalance_lib.plan.pace import Pace
+from rebalance_lib.reassignment import Forecast
+from rebalance_lib.reassignment import simulate as dry_run
+from rebalance_lib.report.documents import fullest_log_dirs
+from rebalance_lib.report.durations import human_seconds
+from rebalance_lib.report.units import human_bytes
+
+EXAMPLE = r"""
+kafka-rebalance simulate --snapshot . --reassignment-json-file plan/plan.json --throttle 50000000
+kafka-rebalance simulate --snapshot . --reassignment-json-file plan/plan.json --throttle 50000000 \
+    --moves-in 5 --one-replica-at-a-time   # gentler: what does it cost?
+"""
+SHOWN = 10
+NAMED = 5
+
+
+@command("simulate", example=EXAMPLE)
+@click.option("--snapshot", "place", required=True, help="A snapshot's directory or URI, or a cluster's JSON file.")
+@plan_option
+@pace_options
+@output_option
+def simulate(*, output: Output, place: str, plan_file: PlanFile, pace: Pace) -> None:
+    """Show what a plan would do, and when; no cluster is needed, nothing is changed.
+
+    The moves begin as the engine begins them, under the same caps and in the same order, and share the throttle of
+    their brokers. Shown are the waves in which they begin and how much time is left after each, how full log dirs get
+    on the way (new replicas count from their beginning, removed ones until Kafka has deleted their files), and what
+    brokers send and receive. What is not known is assumed, and said.
+    """
+    forecast = dry_run(plan_file.read(), read_cluster(place).snapshot, pace)
+    told = forecast.as_dict()
+    show(output, forecast, told)
+    output.result(told)
+
+
+def show(output: Output, forecast: Forecast, told: dict[str, Any]) -> None:
+    """A forecast for people."""
+    if not forecast.partitions:
+        output.say("Nothing to do: every partition has its replicas already")
+        return
+    output.say(
+        f"{forecast.partitions} partitions change and {human_bytes(forecast.bytes)} are copied "
+        f"in {human_seconds(forecast.seconds)}"
+    )
+    for one in forecast.overflowing:
+        missing = human_bytes(one.bytes_peak - one.bytes_before - max(0, one.usable_bytes or 0))
+        output.say(f"Warning: log dir {one.path} of broker {one.broker} would overflow: it lacks {missing}")
+    _show_waves(output, forecast)
+    _show_log_dirs(output, told["log_dirs"])
+    _show_brokers(output, forecast)
+    _tell(output, "cannot move as the cluster is now (no leader, or a target that is down)", forecast.blocked)
+    _tell(output, "never end at this pace: they are written to faster than they are copied", forecast.never)
+    _tell(output, "come down to their min.insync.replicas", forecast.at_min_isr or ())
+    for line in forecast.assumptions:
+        output.say(f"- {line}")
+
+
+def _show_waves(output: Output, forecast: Forecast) -> None:
+    rows = [
+        (
+            str(wave.number),
+            human_seconds(wave.begins),
+            human_seconds(wave.ends),
+            str(wave.partitions),
+            human_bytes(wave.bytes),
+            human_seconds(wave.seconds_left),
+        )
+        for wave in forecast.waves
+    ]
+    columns = ("wave", "begins", "ends", "partitions", "bytes", "left after it")
+    output.table("\nWaves: what begins together, or within a twentieth of the time", columns, rows)
+
+
+def _show_log_dirs(output: Output, log_dirs: list[dict[str, Any]]) -> None:
+    rows = [
+        (
+            str(one["broker"]),
+            one["path"] or "not known",
+            human_bytes(one["bytes_before"]),
+            human_bytes(one["bytes_peak"]),
+            human_seconds(one["peak_at"]),
+            human_bytes(one["bytes_after"]),
+            "-" if one["fill"] is None else f"{one['fill']:.1%}",
+        )
+        for one in fullest_log_dirs(log_dirs, SHOWN)
+    ]
+    columns = ("broker", "log dir", "before", "peak", "at", "after", "disk full at the peak")
+    output.table(f"Log dirs that get fullest, {SHOWN} at most", columns, rows)
+
+
+def _show_brokers(output: Output, forecast: Forecast) -> None:
+    busiest = sorted(forecast.brokers, key=lambda one: (-max(one.peak_in, one.peak_out), -one.bytes_peak))[:SHOWN]
+    rows = [
+        (
+            str(one.broker),
+            f"{human_bytes(one.peak_in)}/s",
+            f"{human_bytes(one.peak_out)}/s",
+            human_bytes(one.bytes_before),
+            human_bytes(one.bytes_peak),
+            human_bytes(one.bytes_after),
+        )
+        for one in busiest
+    ]
+    columns = ("broker", "receives at most", "sends at most", "before", "peak", "after")
+    output.table(f"Brokers with most traffic, {SHOWN} at most", columns, rows)
+
+
+def _tell(output: Output, what: str, names: tuple[str, ...]) -> None:
+    if names:
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        output.say(f"{len(names)} partitions {what}: {', '.join(names[:NAMED])}{more}")

@@ -1,0 +1,379 @@
+"""plan: from a snapshot or a cluster's JSON to files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.cli import main, planning
+from rebalance_lib.errors import RebalanceError
+from rebalance_lib.execution import Run
+from rebalance_lib.plan import Plan, current_assignment, parse_plan, verify_plan
+from rebalance_lib.planner import Choice, ClusterModel, Mode, Request
+from rebalance_lib.planner.check import check_candidates
+from rebalance_lib.topology import BROKERS, Snapshot, TopicPartition, parse_cluster
+
+GB = 10**9
+FILES = [
+    "brokers_before_after.parquet",
+    "candidates",
+    "moves.parquet",
+    "plan.json",
+    "review.md",
+    "summary.json",
+]
+
+
+def cluster(**changes):
+    """Brokers 1 and 2 hold sixty partitions of 1 to 60 GB; 3 and 4 hold nothing."""
+    document = {
+        "brokers": [{"id": id_, "rack": "ab"[id_ % 2]} for id_ in (1, 2, 3, 4)],
+        "partitions": [
+            {"topic": f"t{n % 3}", "partition": n // 3, "replicas": [[1, 2], [2, 1]][n % 2], "size": (n + 1) * GB}
+            for n in range(60)
+        ],
+    }
+    return document | changes
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Write a cluster's JSON."""
+
+    def write(**changes):
+        path = tmp_path / "cluster.json"
+        path.write_text(json.dumps(cluster(**changes)))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """Run ``plan``; the answer with what it published."""
+
+    def run(*arguments, out="out"):
+        words = ["plan", "--out", tmp_path / out, *arguments]
+        answer = CliRunner().invoke(main, list(map(str, words)), prog_name="kafka-rebalance")
+        if answer.exception is not None and not isinstance(answer.exception, SystemExit):
+            raise answer.exception
+        return answer
+
+    return run
+
+
+def summary(tmp_path):
+    return json.loads((tmp_path / "out" / "summary.json").read_text())
+
+
+def test_a_cluster_becomes_a_plan_that_is_right_and_even(plan, file, tmp_path):
+    answer = plan("--snapshot", file(), "--mode", "balance")
+    assert answer.exit_code == 0, answer.stderr
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cluster.json", "out"]
+    found, told = parse_plan((tmp_path / "out" / "plan.json").read_text()), summary(tmp_path)
+    snapshot = parse_cluster(file().read_bytes()).snapshot
+    assert verify_plan(found, brokers=snapshot.alive_brokers(), before=current_assignment(snapshot)) == []
+    assert (told["digest"], told["recommended"], told["mode"]) == (found.digest, "full", "balance")
+    assert told["candidates"]["full"]["figures"]["bytes_after"]["most"] < 1.02
+    assert set(told["timings"]) == {"read", "model", "plan", "candidates", "check", "write"}
+    for name, candidate in told["candidates"].items():
+        text = (tmp_path / "out" / "candidates" / name / "plan.json").read_text()
+        assert parse_plan(text).digest == candidate["digest"]
+    moves = pq.read_table(tmp_path / "out" / "moves.parquet")
+    assert (moves.num_rows, sum(moves["bytes"].to_pylist())) == (told["replicas_moved"], told["bytes_moved"])
+
+
+def test_people_read_candidates_the_bound_brokers_files_and_the_next_command(plan, file, tmp_path):
+    said = plan("--snapshot", file(), "--mode", "balance").stdout
+    for words in (
+        "full (recommended)",
+        "quarter",
+        "times the least that any plan",
+        "Brokers",
+        "Write rates are not known",
+    ):
+        assert words in said
+    assert f"--reassignment-json-file {tmp_path / 'out'}/plan.json" in said.splitlines()[-1]
+    review = (tmp_path / "out" / "review.md").read_text()
+    assert "Mode **balance**" in review
+    assert "| **full** |" in review
+
+
+def test_programs_read_the_summary_as_one_object(plan, file, tmp_path):
+    answer = plan("--snapshot", file(), "--mode", "balance", "--output", "json")
+    assert json.loads(answer.stdout) == {"out": str(tmp_path / "out"), **summary(tmp_path)}
+
+
+def test_a_snapshot_a_run_and_a_file_give_the_same_plan(plan, file, tmp_path):
+    digests = set()
+    Run(Artifacts.at(tmp_path / "run").uri).write_snapshot(parse_cluster(file().read_bytes()).snapshot)
+    for place in (file(), tmp_path / "run", (tmp_path / "run").as_uri(), tmp_path / "run" / "snapshot"):
+        assert plan("--snapshot", place, "--mode", "balance").exit_code == 0
+        digests.add(summary(tmp_path)["digest"])
+    assert len(digests) == 1
+
+
+def test_a_file_says_whom_to_drain_and_fill_unless_options_do(plan, file, tmp_path):
+    def asked(*arguments):
+        answer = plan("--snapshot", file(targets=[1, 3, 4], remove=[2], add=[4]), *arguments)
+        assert answer.exit_code == 0, answer.stderr
+        request = summary(tmp_path)["request"]
+        return request.get("brokers"), request.get("allowed_brokers")
+
+    assert asked("--mode", "drain") == ([2], [1, 3, 4])
+    assert asked("--mode", "expand") == ([4], [1, 3, 4])
+    assert asked("--mode", "balance") == (None, [1, 3, 4])
+    assert asked("--mode", "drain", "--brokers", "1", "--allowed-brokers", "3,4") == ([1], [3, 4])
+
+
+def test_lists_take_commas_and_repetition_and_budgets_take_units(plan, file, tmp_path):
+    options = ["--topics", "t0,t1", "--topics", "t2", "--excluded-brokers", "3", "--excluded-brokers", "4"]
+    assert plan("--snapshot", file(), "--mode", "leaders", *options, "--byte-budget", "1.5GB").exit_code == 0
+    request = summary(tmp_path)["request"]
+    assert (request["topics"], request["excluded_brokers"]) == (["t0", "t1", "t2"], [3, 4])
+    assert (request["byte_budget"], request["mode"]) == (1_500_000_000, "leaders")
+    assert Request.from_dict(request).as_dict() == request
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("7", 7), ("7B", 7), ("2kB", 2000), ("1 MiB", 1 << 20), ("2T", 2 * 10**12)]
+)
+def test_bytes_in_units(plan, file, tmp_path, text, count):
+    assert plan("--snapshot", file(), "--mode", "leaders", "--byte-budget", text).exit_code == 0
+    assert summary(tmp_path)["request"]["byte_budget"] == count
+
+
+@pytest.fixture
+def disks(tmp_path):
+    """A snapshot with two log dirs a broker, all replicas in the first one."""
+    taken = parse_cluster(json.dumps(cluster()).encode()).snapshot
+    log_dirs = [{"path": path, "total_bytes": 4000 * GB, "usable_bytes": 2000 * GB} for path in ("/a", "/b")]
+    rows = [row | {"log_dirs": log_dirs} for row in taken.brokers.to_pylist()]
+    place = taken.replicas.schema.get_field_index("log_dir")
+    column = pa.array(["/a"] * taken.replicas.num_rows)
+    brokers = pa.Table.from_pylist(rows, schema=BROKERS)
+    replicas = taken.replicas.set_column(place, taken.replicas.schema.field(place), column)
+    Run(tmp_path.as_uri()).write_snapshot(Snapshot("c", "2026-01-01T00:00:00+00:00", brokers, replicas))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [
+        ("balance", []),
+        ("expand", []),
+        ("drain", ["--brokers", "2"]),
+        ("drain", ["--brokers", "2", "--balance"]),
+        ("replace", ["--brokers", "2", "--replacements", "4"]),
+        ("repair", ["--replication-factor", "3"]),
+        ("leaders", []),
+        ("disks", []),
+        ("topics", ["--topics", "t1"]),
+        ("replication-factor", ["--topics", "t0", "--replication-factor", "3"]),
+        ("partitions", ["--topics", "t0", "--partitions", "30"]),
+        ("light", ["--fill-level", "0.5"]),
+        ("kafka", ["--topics", "t0"]),
+    ],
+)
+def test_every_mode_passes_the_check_and_tells_each_copy(plan, disks, mode, options):
+    answer = plan("--snapshot", disks, "--mode", mode, *options)
+    assert answer.exit_code == 0, answer.stderr
+    told = summary(disks)
+    figures = told["candidates"][told["recommended"]]["figures"]
+    moves = pq.read_table(disks / "out" / "moves.parquet").to_pylist()
+    assert sum(row["bytes"] for row in moves) == figures["bytes_moved"] + figures["log_dir_bytes"]
+    assert len(moves) == figures["replicas_moved"] + figures["log_dir_moves"]
+    assert [(row["topic"], row["partition"]) for row in moves] == sorted((r["topic"], r["partition"]) for r in moves)
+
+
+def test_moves_between_log_dirs_name_both(plan, disks):
+    assert plan("--snapshot", disks, "--mode", "disks").exit_code == 0
+    moves = pq.read_table(disks / "out" / "moves.parquet").to_pylist()
+    assert {(row["from_log_dir"], row["to_log_dir"]) for row in moves} == {("/a", "/b")}
+    assert all(row["from_broker"] == row["to_broker"] for row in moves)
+
+
+def test_nothing_to_do_is_no_error(plan, file, tmp_path):
+    entries = [{"topic": "t", "partition": n, "replicas": [n + 1, (n + 1) % 4 + 1], "size": GB} for n in range(4)]
+    said = plan("--snapshot", file(partitions=entries), "--mode", "balance").stdout
+    assert "nothing to do" in said
+    assert said.splitlines()[-1] == "Next: nothing, the plan is empty"
+    assert len(parse_plan((tmp_path / "out" / "plan.json").read_text())) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--mode", "balance", "--snapshot", "no-such-place"], 1, "there is no snapshot at no-such-place: give"),
+        (["--mode", "drain"], 1, "mode drain needs brokers: name those to drain"),
+        (["--mode", "light"], 1, "mode light needs a fill level"),
+        (["--mode", "drain", "--brokers", "9"], 1, "unknown brokers [9]"),
+        (["--mode", "balance", "--topics", ""], 2, "it is empty; leave the option out, or name some"),
+        (["--mode", "balance", "--topics", ","], 2, "it is empty; leave the option out, or name some"),
+        (["--mode", "balance", "--brokers", "1"], 1, "mode balance has no use for brokers"),
+        (["--mode", "topics", "--topics", "nope"], 1, "no topic is called 'nope'"),
+        (["--mode", "drain", "--brokers", "1", "--byte-budget", "1"], 1, "the byte budget is 1; raise it"),
+        (["--mode", "balance", "--tolerance", "2"], 1, "tolerance is 2"),
+        (["--mode", "sideways"], 2, "'sideways' is not one of"),
+        (["--mode", "drain", "--brokers", "x"], 2, "'x' is not a list of broker ids"),
+        (["--mode", "balance", "--byte-budget", "much"], 2, "'much' is not a number of bytes such as"),
+        ([], 2, "Missing option '--mode'"),
+    ],
+)
+def test_what_cannot_be_planned_is_one_clear_line_and_leaves_nothing(plan, file, options, code, message):
+    path = file()
+    answer = plan("--snapshot", path, *options)
+    assert (answer.exit_code, message in answer.stderr) == (code, True), answer.stderr
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_fault_in_a_file_is_told_with_its_name_to_people_and_programs(plan, file):
+    path = file(brokers=[{"id": 1}])
+    answer = plan("--snapshot", path, "--mode", "balance", "--output", "json")
+    message = f"{path}: partition entry 0 (t0-0): replicas is [1, 2]: brokers has no 2"
+    assert answer.exit_code == 1
+    assert message in json.loads(answer.stdout)["error"]
+    assert message in answer.stderr
+
+
+def test_an_earlier_plan_stays_until_the_next_is_whole(plan, file, tmp_path, monkeypatch):
+    assert plan("--snapshot", file(), "--mode", "balance").exit_code == 0
+    before = summary(tmp_path)["digest"]
+    assert plan("--snapshot", file(), "--mode", "drain", "--brokers", "9").exit_code == 1
+    monkeypatch.setattr(planning, "check_candidates", lambda *_: (_ for _ in ()).throw(RebalanceError("wrong")))
+    assert plan("--snapshot", file(), "--mode", "leaders").exit_code == 1
+    assert summary(tmp_path)["digest"] == before
+    monkeypatch.undo()
+    assert plan("--snapshot", file(), "--mode", "leaders").exit_code == 0
+    assert summary(tmp_path)["mode"] == "leaders"
+
+
+@pytest.mark.parametrize("name", ["diary.txt", "plan.json.state"])
+def test_a_directory_with_anything_else_in_it_is_not_replaced(plan, file, tmp_path, name):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).touch()
+    answer = plan("--snapshot", file(), "--mode", "balance")
+    assert (answer.exit_code, f"has '{name}' in it" in answer.stderr) == (1, True)
+    assert (tmp_path / "out" / name).exists()
+
+
+def test_a_file_in_the_place_of_the_directory_is_kept(plan, file):
+    path = file()
+    answer = plan("--snapshot", path, "--mode", "balance", out=path.name)
+    assert (answer.exit_code, "is a file: give a directory" in answer.stderr) == (1, True)
+    assert path.is_file()
+
+
+def test_a_place_that_cannot_be_written_is_one_clear_line(plan, file):
+    path = file()
+    answer = plan("--snapshot", path, "--mode", "balance", out=f"{path.name}/out")
+    assert (answer.exit_code, "cannot be written" in answer.stderr) == (1, True), answer.stderr
+
+
+def test_a_plan_that_breaks_a_rule_is_not_written():
+    model = ClusterModel.of(parse_cluster(json.dumps(cluster()).encode()).snapshot)
+    same_rack = Plan.from_assignment({TopicPartition("t0", 0): [1, 3]})
+    given = Choice.given(model, same_rack).candidates
+    with pytest.raises(RebalanceError, match=r"breaks 1 rules, so nothing is written; the first is t0-0: rack-spread"):
+        check_candidates(model, Request(Mode.BALANCE), given)
+    with pytest.raises(RebalanceError, match="broker-not-drained"):
+        check_candidates(model, Request(Mode.DRAIN, brokers=(1,)), given)
+    known = Choice.given(model, Plan.from_assignment({TopicPartition("t0", 0): [1, 4]})).candidates
+    with pytest.raises(RebalanceError, match="the cluster has this partition; only new ones may be placed"):
+        check_candidates(model, Request(Mode.PARTITIONS, topics=("t0",), partitions=30), known)
+
+
+def test_the_last_broker_of_a_rack_can_be_drained(plan, file):
+    brokers = [{"id": id_, "rack": rack} for id_, rack in ((1, "a"), (2, "b"), (3, "a"), (4, "a"))]
+    answer = plan("--snapshot", file(brokers=brokers), "--mode", "drain", "--brokers", "2")
+    assert answer.exit_code == 0, answer.stderr
+
+
+def test_racks_that_are_given_up_or_missing_are_told(plan, file, tmp_path):
+    answer = plan("--snapshot", file(), "--mode", "drain", "--brokers", "1,3")
+    assert "60 partitions end in fewer of them than now" in answer.output
+    review = (tmp_path / "out" / "review.md").read_text()
+    assert "- **Risk**: 60 partitions end in fewer racks than now" in review
+    assert "snapshot of" not in review, "a cluster's JSON has no date"
+    brokers = [{"id": 1, "rack": "a"}, {"id": 2}, {"id": 3, "rack": "b"}, {"id": 4, "rack": "b"}]
+    answer = plan("--snapshot", file(brokers=brokers), "--mode", "balance")
+    assert "Racks do not count: brokers 2 have none" in answer.output
+    assert "Racks do not count, because brokers 2 have none" in (tmp_path / "out" / "review.md").read_text()
+
+
+def test_striping_over_one_rack_is_refused_with_what_to_do(plan, file):
+    answer = plan("--snapshot", file(), "--mode", "kafka", "--allowed-brokers", "1,3")
+    assert (answer.exit_code, "allow more brokers in other racks" in answer.stderr) == (1, True), answer.stderr
+
+
+def test_partitions_that_striping_leaves_for_their_racks_are_told(plan, file, tmp_path):
+    brokers = [{"id": id_, "rack": "a" if id_ < 6 else "b"} for id_ in range(1, 8)]
+    partitions = [{"topic": "t0", "partition": p, "replicas": [1, 2, 6, 7], "size": GB} for p in range(14)]
+    answer = plan("--snapshot", file(brokers=brokers, partitions=partitions), "--mode", "kafka")
+    assert answer.exit_code == 0, answer.stderr
+    told = summary(tmp_path)
+    kept = told["candidates"]["full"]["figures"]["partitions_kept"]
+    assert 0 < kept <= 14 - told["partitions_changed"] < 14
+    assert f"Racks: {kept} partitions stay as they are" in answer.output
+
+
+def spark_submit(tmp_path, monkeypatch, body):
+    """A program in place of spark-submit; what it is called with goes to its own file."""
+    program = tmp_path / "spark-submit"
+    program.write_text(f"#!{sys.executable}\nimport json, pathlib, sys\nwords = sys.argv[1:]\n{body}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(planning.shutil, "which", lambda *_, **__: str(program))
+
+
+SPARK = """
+run = pathlib.Path(words[words.index("--run") + 1].removeprefix("file://"))
+assert sorted(p.name for p in (run / "snapshot").iterdir()) == ["brokers.parquet", "replicas.parquet"]
+(run / "plan").mkdir()
+told = json.loads((pathlib.Path(__file__).parent / "told.json").read_text())
+told["request"] = json.loads(words[words.index("--request") + 1])
+(run / "plan" / "summary.json").write_text(json.dumps(told | {"master": words[words.index("--master") + 1]}))
+"""
+
+
+def test_spark_is_given_the_snapshot_and_the_request_and_its_plan_is_published(plan, file, tmp_path, monkeypatch):
+    assert plan("--snapshot", file(), "--mode", "balance").exit_code == 0
+    (tmp_path / "told.json").write_text((tmp_path / "out" / "summary.json").read_text())
+    spark_submit(tmp_path, monkeypatch, SPARK)
+    options = ["--mode", "drain", "--brokers", "2", "--engine", "spark", "--master", "local[1]"]
+    answer = plan("--snapshot", file(), *options)
+    assert answer.exit_code == 0, answer.stderr
+    assert summary(tmp_path)["request"] == {"mode": "drain", "brokers": [2]}
+    assert summary(tmp_path)["master"] == "local[1]"
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "print('compute_placement: no broker', file=sys.stderr); print('bye', file=sys.stderr); sys.exit(1)",
+            "no broker",
+        ),
+        ("sys.exit(3)", "exit code 3"),
+        ("", "the Spark job ended well, but left no plan"),
+    ],
+)
+def test_what_spark_complains_of_is_one_clear_line(plan, file, monkeypatch, body, message):
+    path = file()
+    spark_submit(path.parent, monkeypatch, body)
+    answer = plan("--snapshot", path, "--mode", "balance", "--engine", "spark")
+    assert (answer.exit_code, answer.stderr) == (1, f"kafka-rebalance: {message}\n")
+    assert sorted(one.name for one in path.parent.iterdir()) == ["cluster.json", "spark-submit"]
+
+
+def test_without_spark_there_is_still_the_local_engine(plan, file, monkeypatch):
+    monkeypatch.setattr(planning.shutil, "which", lambda *_, **__: None)
+    answer = plan("--snapshot", file(), "--mode", "balance", "--engine", "spark")
+    assert (answer.exit_code, "plan with --engine local" in answer.stderr) == (1, True)

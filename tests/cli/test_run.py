@@ -1,0 +1,127 @@
+"""run: a plan from its first check to its last, and whatever interrupts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from rebalance_lib.execution.throttle import LEADER_RATE, LEADER_REPLICAS
+
+SLOW = 50_000
+
+
+def test_a_plan_is_carried_out_and_everything_is_as_before(ours, topic, plan, look, cluster):
+    name = topic("run-cli", [[1, 2], [2, 1]], size=300_000)
+    cluster.alter_topic_config(name, {LEADER_REPLICAS: "7:1"})
+    path = plan({name: {0: [3, 2], 1: [2, 3]}})
+    options = ("--throttle", 3_000_000, "--interval", 0.5, "--moves-in", 1)
+    answer = ours("run", "--reassignment-json-file", path, *options)
+    assert answer.code == 0, answer.err
+    assert "2 of 2 partitions are where the plan says." in answer.out
+    assert look.replicas(name) == {0: [3, 2], 1: [2, 3]}
+    assert look.throttled(name) == ({LEADER_REPLICAS: "7:1"}, {})
+    record = json.loads((path.with_name("plan.json.state") / "audit.json").read_text(encoding="utf-8"))
+    assert {move["partition"] for move in record["moves"]} == {f"{name}-0", f"{name}-1"}
+    again = ours("run", "--reassignment-json-file", path, *options, "--output", "json")
+    assert (again.code, again.json["partitions"]) == (0, {"done": 2})
+
+    back = ours("run", "--reassignment-json-file", path.with_name("plan.json.state") / "rollback.json", *options)
+    assert back.code == 0, back.err
+    look.moved(name, {0: [1, 2], 1: [2, 1]})
+
+
+def test_another_plan_than_the_approved_one_is_refused(ours, topic, plan):
+    name = topic("run-approved", [[1]])
+    answer = ours("run", "--reassignment-json-file", plan({name: {0: [2]}}), "--approved", "sha256:0")
+    assert answer.code == 1
+    assert "approved was sha256:0" in answer.err
+
+
+def test_a_cluster_that_drifted_from_the_snapshot_is_refused(ours, topic, plan, tmp_path, look):
+    name = topic("run-drifted", [[1]])
+    assert ours("snapshot", "--out", tmp_path / "snapshot").code == 0
+    path = plan({name: {0: [2]}})
+    theirs = plan({name: {0: [3]}}, "other.json")
+    assert ours("execute", "--reassignment-json-file", theirs, "--wait").code == 0
+    answer = ours("run", "--reassignment-json-file", path, "--snapshot", tmp_path / "snapshot")
+    assert answer.code == 1
+    assert f"no longer where the snapshot saw them ({name}-0)" in answer.err
+    assert look.replicas(name) == {0: [3]}
+
+
+def test_ctrl_c_cancels_what_is_under_way_and_puts_the_throttles_back(kafka, topic, plan, look, cluster):
+    name = topic("run-interrupted", [[1]], size=3_000_000)
+    path = plan({name: {0: [2]}})
+    words = ["run", "--bootstrap-server", kafka.bootstrap_servers, "--reassignment-json-file", str(path)]
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rebalance_lib.cli", *words, "--throttle", str(SLOW), "--interval", "1"],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        wait_for(cluster.reassignments)
+        process.send_signal(number)
+        _, told = process.communicate(timeout=60)
+        assert process.returncode == 1
+        assert "1 moves under way were cancelled" in told
+        assert cluster.reassignments() == {}
+        assert look.throttled(name) == ({}, {})
+    assert look.replicas(name) == {0: [1]}
+
+
+def test_what_a_killed_run_left_is_shown_changed_and_restored(kafka, ours, topic, plan, look):
+    name, cluster = topic("run-killed", [[1]], size=3_000_000), look.cluster
+    path = plan({name: {0: [2]}})
+    state = path.with_name("plan.json.state")
+    words = ["run", "--bootstrap-server", kafka.bootstrap_servers, "--reassignment-json-file", str(path)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rebalance_lib.cli", *words, "--throttle", str(SLOW), "--interval", "1"],
+        stderr=subprocess.DEVNULL,
+    )
+    wait_for(cluster.reassignments)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    shown = ours("throttles", "--output", "json")
+    assert shown.json["brokers"]["1"][LEADER_RATE] == {"value": str(SLOW), "source": "DYNAMIC_BROKER_CONFIG"}
+    assert name in shown.json["topics"]
+    kept = ours("throttles", "--restore", state)
+    assert kept.code == 3  # its move goes on, and needs its throttle
+    assert "of its moves are under way" in kept.out
+    assert ours("throttles", "--set", 90_000_000, state).code == 0
+    assert ours("run", "--reassignment-json-file", path, "--throttle", SLOW, "--interval", 0.5).code == 0
+    assert look.throttled(name) == ({}, {})
+    assert look.replicas(name) == {0: [2]}
+    nothing = ours("throttles", "--restore", state)
+    assert (nothing.code, "Nothing to put back" in nothing.out) == (0, True)
+
+
+def test_a_plan_that_was_carried_out_on_another_cluster_is_refused(ours, topic, plan):
+    name = topic("run-elsewhere", [[1]])
+    path = plan({name: {0: [2]}})
+    assert ours("run", "--reassignment-json-file", path, "--interval", 0.5).code == 0
+    owner = path.with_name("plan.json.state") / "owner.json"
+    content = json.loads(owner.read_text(encoding="utf-8"))
+    owner.write_text(json.dumps({**content, "cluster_id": "another"}), encoding="utf-8")
+    answer = ours("run", "--reassignment-json-file", path)
+    assert answer.code == 1
+    assert "carried out on cluster another" in answer.err
+
+
+def test_places_are_needed_to_restore_or_change(ours, tmp_path):
+    assert ours("throttles", "--restore").code == 2
+    missing = ours("throttles", "--restore", tmp_path / "nothing")
+    assert (missing.code, "is not there" in missing.err) == (1, True)
+    refused = ours("throttles", "--set", 1000, tmp_path)
+    assert refused.code == 1
+    assert "holds no throttles of a run" in refused.err
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
