@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 from urllib.parse import quote
 
 import click
@@ -33,7 +33,7 @@ RUNS = LOCAL / "runs"
 UP = LOCAL / "up"
 THROTTLE = 5_000_000  # bytes/s; low, so that there is something to see
 STILL_SECONDS = 15.0
-ANSWER_AFTER = 5.0  # seconds; an answer in the same moment as the task parks can cost it a try
+ANSWER_AFTER = 8.0  # seconds; an answer before the parked task has left its worker can cost it a try
 
 States = dict[str, tuple[str, float]]  # of each task as last told, and when
 
@@ -147,12 +147,12 @@ def trigger(api: AirflowApi) -> str:
     return run_id
 
 
-def wait_for_review(api: AirflowApi, run_id: str, seen: States) -> str:
-    """Wait until the plan waits for its review; returns the review's text."""
+def wait_for_review(api: AirflowApi, run_id: str, seen: States) -> dict[str, Any]:
+    """Wait until the plan waits for its review; returns the review."""
     while True:
         tell_changes(api, run_id, seen)
         if review := api.pending_review(run_id):
-            return str(review["body"])
+            return review
         if api.run_state(run_id) in FINISHED:
             raise failure(api, run_id)
         time.sleep(1)
@@ -160,11 +160,12 @@ def wait_for_review(api: AirflowApi, run_id: str, seen: States) -> str:
 
 def approve(api: AirflowApi, run_id: str, seen: States) -> None:
     """Read the review as a person would, and answer through the REST API."""
-    body = wait_for_review(api, run_id, seen)
-    console.print(Markdown(body))
+    review = wait_for_review(api, run_id, seen)
+    console.print(Markdown(review["body"]))
     time.sleep(ANSWER_AFTER)
-    api.answer_review(run_id, "Approve")
-    say("approved through Airflow's REST API")
+    approve_recommended = review["options"][0]
+    api.answer_review(run_id, approve_recommended)
+    say(f"answered through Airflow's REST API: {approve_recommended}")
 
 
 def watch(api: AirflowApi, run_id: str, seen: States) -> None:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -40,14 +40,19 @@ class LocalAirflow:
         directory: Airflow's home; made if missing, and left as it is when Airflow stops.
         bootstrap_servers: The Kafka cluster behind the connection ``kafka_default``.
         artifacts: Where runs keep their artifacts.
+        more: Environment variables besides those that Airflow needs.
     """
 
-    def __init__(self, directory: Path, *, bootstrap_servers: str, artifacts: Path) -> None:
+    def __init__(
+        self, directory: Path, *, bootstrap_servers: str, artifacts: Path, more: Mapping[str, str] | None = None
+    ) -> None:
         self.directory = directory.absolute()
         self._bootstrap_servers = bootstrap_servers
         self._artifacts = artifacts.absolute()
+        self._more = dict(more or {})
         self.port = free_port()
         self.password = secrets.token_urlsafe(12)
+        self._secrets = {name: secrets.token_urlsafe(48) for name in ("API__SECRET_KEY", "API_AUTH__JWT_SECRET")}
         self._components: dict[str, subprocess.Popen[bytes]] = {}
         self._starting = threading.Lock()
         self._stopped = False
@@ -95,15 +100,15 @@ class LocalAirflow:
             "AIRFLOW__API__PORT": str(self.port),
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__API__WORKERS": "1",
-            "AIRFLOW__API__SECRET_KEY": secrets.token_urlsafe(32),
-            "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(48),
-            "AIRFLOW_VAR_KAFKA_REBALANCE_ARTIFACTS": f"file://{self._artifacts}",
+            **{f"AIRFLOW__{name}": value for name, value in self._secrets.items()},
+            "AIRFLOW__KAFKA_REBALANCE__ARTIFACTS": f"file://{self._artifacts}",
             "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(kafka),
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(spark),
             "PYSPARK_PYTHON": python,
             "PYSPARK_DRIVER_PYTHON": python,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # a small job: start fast
+            **self._more,
         }
 
     def start(self) -> Self:
@@ -116,20 +121,31 @@ class LocalAirflow:
             if self._run("migrate", ["airflow", "db", "migrate"], self.environment()).wait() != 0:
                 raise LocalAirflowError(f"Airflow could not make its database:\n{self.log('migrate')}")
             self.port = free_port()  # looked for late, so that nobody takes it meanwhile
-            environment = self.environment()
-            loopback = {
-                "api-server": ["--host", "127.0.0.1", "--port", str(self.port)],
-                "scheduler": ["--skip-serve-logs"],
-                "triggerer": ["--skip-serve-logs"],
-            }
             self._save()
             for name in COMPONENTS:
-                self._run(name, ["airflow", name, *loopback.get(name, [])], environment)
+                self.start_component(name)
             self._wait_healthy()
         except BaseException:
             self.stop()
             raise
         return self
+
+    def start_component(self, name: str) -> None:
+        """Start one of the components."""
+        loopback = {
+            "api-server": ["--host", "127.0.0.1", "--port", str(self.port)],
+            "scheduler": ["--skip-serve-logs"],
+            "triggerer": ["--skip-serve-logs"],
+        }
+        self._run(name, ["airflow", name, *loopback.get(name, [])], self.environment())
+
+    def kill_component(self, name: str) -> None:
+        """Kill a component and all that it has started, as a machine that is lost would."""
+        process = psutil.Process(self._components[name].pid)
+        for one in [process, *process.children(recursive=True)]:
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+        self._components[name].wait()
 
     def stop(self) -> None:
         """End every process of this Airflow, the tasks it runs included; a start under way in a thread ends too."""

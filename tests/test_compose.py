@@ -151,13 +151,8 @@ def test_every_airflow_setting_exists_in_airflow():
 
 
 def test_every_other_environment_name_is_read_by_someone():
-    files = [path for top in ("dags", "plugins") for path in (ROOT / top).rglob("*.py")]
-    sources = "\n".join(path.read_text(encoding="utf-8") for path in files)
     rest = {key for name in [*AIRFLOW, *SPARK] for key in environment(name) if not key.startswith("AIRFLOW__")}
-    variables = {key for key in rest if key.startswith("AIRFLOW_VAR_")}
-    assert variables
-    assert all(f"'{key.removeprefix('AIRFLOW_VAR_').lower()}'" in sources for key in variables)
-    assert rest - variables == {
+    assert rest == {
         "AIRFLOW_ADMIN_PASSWORD",  # by the command of airflow-init
         "AIRFLOW_CONN_KAFKA_DEFAULT",
         "AIRFLOW_CONN_SPARK_DEFAULT",
@@ -178,14 +173,14 @@ def test_the_connections_of_the_dag_lead_to_the_brokers_and_to_the_spark_master(
         if key.startswith("AIRFLOW_CONN_"):
             monkeypatch.setenv(key, value)
     kafka = KafkaAdminHook(module.dag.params["kafka_conn_id"]).settings()
-    spark = SparkSubmitHook(conn_id=module.compute_placement._conn_id)._resolve_connection()
+    spark = SparkSubmitHook(conn_id=module.dag.get_task("compute_placement")._conn_id)._resolve_connection()
     running = [environment(name) for name in BROKERS if "profiles" not in SERVICES[name]]
     assert kafka == {"bootstrap_servers": [listeners(env["KAFKA_ADVERTISED_LISTENERS"])["BROKER"] for env in running]}
     assert (spark["master"], spark["deploy_mode"]) == ("spark://spark-master:7077", "client")
 
 
 def test_airflow_and_spark_see_the_artifacts_at_the_same_path():
-    path = urlsplit(environment("airflow-scheduler")["AIRFLOW_VAR_KAFKA_REBALANCE_ARTIFACTS"]).path
+    path = urlsplit(environment("airflow-scheduler")["AIRFLOW__KAFKA_REBALANCE__ARTIFACTS"]).path
     for name in [*AIRFLOW, *SPARK]:
         assert ["artifacts", path] in mounts(name)
     owned = re.search(r"install --directory --owner=airflow (.+)$", DOCKERFILE.replace("\\\n", ""), re.MULTILINE)[1]

@@ -1,137 +1,206 @@
-"""The DAG, as a scheduler sees it and from end to end on a real cluster with a real spark-submit."""
+"""The DAG from end to end in this process, on a real cluster with a real spark-submit: each mode once."""
 
 from __future__ import annotations
 
-import itertools
-import json
-import subprocess
-import sys
-from pathlib import Path
+import time
 
 import pytest
 
-from rebalance_lib.execution import Run
-from rebalance_lib.execution.throttle import REPLICA_LISTS, SAVED
+from rebalance_lib.execution import Status
+from rebalance_lib.execution.saved_throttles import SAVED
+from rebalance_lib.execution.throttle import REPLICA_LISTS
 from rebalance_lib.topology import TopicPartition
+from tests.dags.test_structure import CHAINS
 
-DAGS = Path(__file__).resolve().parents[2] / "dags"
-TASKS = [
-    "snapshot_topology",
-    "compute_placement",
-    "review_plan",
-    "arm",
-    "apply_throttle",
-    "execute_plan",
-    "verify_plan",
-    "remove_throttle",
-    "finalize",
-]
+TASKS = CHAINS["kafka_rebalance"]
+DONE = {**dict.fromkeys(TASKS, "success"), "remind_reviewers": "skipped"}
 
 
-@pytest.fixture(scope="session")
-def dagbag():
-    from airflow.dag_processing.dagbag import DagBag
-    from airflow.utils.db import initdb
-
-    initdb()
-    return DagBag(DAGS)
-
-
-@pytest.fixture
-def dag(dagbag):
-    return dagbag.dags["kafka_rebalance"]
-
-
-@pytest.fixture
-def rebalance(dag, kafka, tmp_path, monkeypatch):
-    """Run the whole DAG in this process, with the review approved; returns state, states and artifacts."""
-
-    def run(**conf):
-        from airflow.providers.standard.operators.hitl import HITLOperator
-        from airflow.sdk import timezone
-
-        def answered(self, context):
-            event = {
-                "chosen_options": ["Approve"],
-                "params_input": {},
-                "responded_at": timezone.utcnow(),
-                "responded_by_user": {"id": "1", "name": "reviewer"},
-            }
-            return self.execute_complete(context, event)
-
-        monkeypatch.setattr(HITLOperator, "execute", answered)
-        connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": kafka.bootstrap_servers}}
-        monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
-        monkeypatch.setenv("AIRFLOW_VAR_KAFKA_REBALANCE_ARTIFACTS", tmp_path.as_uri())
-        ended = dag.test(run_conf={"check_interval": 1, **conf})
-        states = {ti.task_id: str(ti.state) for ti in ended.get_task_instances()}
-        artifacts = next(iter((tmp_path / "kafka_rebalance").iterdir()))
-        return str(ended.state), states, Run(artifacts.as_uri())
-
-    return run
-
-
-def test_it_imports_without_error_or_warning(dagbag):
-    assert dagbag.import_errors == {}
-    assert dagbag.captured_warnings == {}
-    assert list(dagbag.dags) == ["kafka_rebalance"]
-
-
-def test_it_has_exactly_these_tasks_in_this_order(dag):
-    assert [task.task_id for task in dag.topological_sort()] == TASKS
-    for earlier, later in itertools.pairwise(TASKS):
-        assert later in dag.get_task(earlier).downstream_task_ids
-
-
-def test_the_clean_up_runs_whatever_happened_once_the_run_is_armed(dag):
-    assert [t.task_id for t in dag.tasks if t.is_setup] == ["arm"]
-    assert [t.task_id for t in dag.topological_sort() if t.is_teardown] == ["remove_throttle", "finalize"]
-    assert dag.get_task("finalize").on_failure_fail_dagrun
-    assert dag.dagrun_timeout is None
-
-
-def test_the_steps_that_wait_have_retries_that_cost_nothing(dag):
-    assert dag.get_task("review_plan").retries == 2
-    assert dag.get_task("verify_plan").retries == 3
-    assert dag.max_active_runs == 1
-
-
-def test_parsing_imports_neither_spark_nor_kafka():
-    script = (
-        "import runpy, sys; runpy.run_path(sys.argv[1]);"
-        "print([m for m in ('kafka', 'pyspark', 'pandas', 'pyarrow') if m in sys.modules])"
-    )
-    answer = subprocess.run(
-        [sys.executable, "-c", script, str(DAGS / "kafka_rebalance.py")], capture_output=True, text=True, check=True
-    )
-    assert answer.stdout.splitlines()[-1] == "[]"
-
-
-def test_an_approved_plan_is_carried_out(rebalance, cluster, topic):
+def test_an_approved_plan_is_carried_out(run_dag, cluster, topic):
     name = topic("dag-approved", [[1, 2], [2, 1], [1, 2], [2, 1]], size=100_000)
-    state, states, run = rebalance(topics=[name], brokers=[2, 3, 4], throttle=10_000_000)
-    assert state == "success"
-    assert states == dict.fromkeys(TASKS, "success")
+    ended = run_dag("kafka_rebalance", mode="kafka", topics=[name], allowed_brokers=[2, 3, 4], throttle=10_000_000)
+    assert (ended.state, ended.states) == ("success", DONE)
+    run = ended.run
+    assert "10 MB/s on each broker" in (run.artifacts / "plan").read_text(
+        "review.md"
+    )  # the forecast is at this throttle
     plan = run.plan().as_dict()
     live = {tp: partition.replicas for tp, partition in cluster.partitions([name]).items()}
-    assert live == {**{TopicPartition(name, p): live[TopicPartition(name, p)] for p in range(4)}, **plan}
+    assert live == {**live, **plan}
     assert {broker for replicas in live.values() for broker in replicas} <= {2, 3, 4}
     assert cluster.topic_config(name, REPLICA_LISTS) == {}
     assert "reviewer" in run.artifacts.read_text("report.html")
     assert run.artifacts.read_json(SAVED)["brokers"] == {}
+    record = run.artifacts.read_json("audit.json")
+    assert (record["approved_by"], record["digest"]) == ("reviewer", run.plan().digest)
+    assert {move["partition"] for move in record["moves"]} == {str(tp) for tp in plan}
 
 
-def test_a_failing_execution_fails_the_run_and_leaves_no_throttle(rebalance, cluster, topic, monkeypatch):
+CROWDED = [[1, 2], [1, 2], [1, 2], [1, 2]]
+MODES = {
+    "balance": ({}, CROWDED),
+    "expand": ({"brokers": [3, 4]}, CROWDED),
+    "drain": ({"brokers": ["1"]}, CROWDED),
+    "replace": ({"brokers": [1], "replacements": [4]}, CROWDED),
+    "repair": ({"replication_factor": 2}, [[1], [2]]),
+    "leaders": ({}, CROWDED),
+    "topics": ({}, CROWDED),
+    "replication-factor": ({"replication_factor": 3}, CROWDED),
+    "partitions": ({"partitions": 6}, CROWDED),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.usefixtures("spark_here")
+def test_each_mode_is_planned_and_carried_out(run_dag, cluster, topic, mode):
+    conf, before = MODES[mode]
+    name = topic(f"dag-{mode}", before, size=20_000)
+    ended = run_dag("kafka_rebalance", mode=mode, topics=[name], **conf)
+    assert (ended.state, ended.states) == ("success", DONE)
+    status = ended.run.status(cluster)
+    assert status.by_partition
+    assert set(status.by_partition.values()) == {Status.DONE}
+    live = {tp.partition: state.replicas for tp, state in cluster.partitions([name]).items()}
+    assert live != dict(enumerate(map(tuple, before)))
+    assert cluster.topic_config(name, REPLICA_LISTS) == {}
+    brokers = {broker for replicas in live.values() for broker in replicas}
+    if mode in ("drain", "replace"):
+        assert 1 not in brokers
+    if mode == "leaders":
+        assert {frozenset(replicas) for replicas in live.values()} == {frozenset({1, 2})}
+    if mode == "partitions":
+        assert len(live) == 6
+    if mode == "replication-factor":
+        assert {len(replicas) for replicas in live.values()} == {3}
+    if mode == "repair":
+        assert {len(replicas) for replicas in live.values()} == {2}
+
+
+@pytest.mark.usefixtures("spark_here")
+def test_light_leaves_brokers_below_the_level_alone(run_dag, topic):
+    """All brokers here share one disk, so that none is fuller than another."""
+    name = topic("dag-light", CROWDED, size=20_000)
+    ended = run_dag("kafka_rebalance", mode="light", topics=[name], fill_level=0.999)
+    assert (ended.state, ended.states["compute_placement"], ended.states["review_plan"]) == (
+        "success",
+        "success",
+        "skipped",
+    )
+
+
+@pytest.mark.usefixtures("spark_here")
+def test_disks_are_evened_out_within_a_broker(run_dag, cluster, topic):
+    name = topic("dag-disks", [[1]] * 4, size=200_000)
+
+    def places():
+        return {
+            replica: found.current for replica, found in cluster.replica_log_dirs([1]).items() if replica[0] == name
+        }
+
+    crowded = dict.fromkeys(places(), next(iter(places().values())))
+    cluster.alter_replica_log_dirs(crowded)
+    while places() != crowded:  # the test's time limit ends it
+        time.sleep(0.2)
+    ended = run_dag("kafka_rebalance", mode="disks", topics=[name], brokers=[1])
+    assert (ended.state, ended.states) == ("success", DONE)
+    assert len(set(places().values())) == 2
+
+
+@pytest.mark.usefixtures("spark_here")
+def test_a_failing_execution_fails_the_run_and_leaves_no_throttle(run_dag, cluster, topic, monkeypatch):
     from rebalance_lib import execution
 
     def refuse(*_):
         raise RuntimeError("execute failed on purpose")
 
     name = topic("dag-failing", [[1, 2]], size=50_000)
-    monkeypatch.setattr(execution, "submit", refuse)
-    state, states, run = rebalance(topics=[name], brokers=[3, 4])
-    assert state == "failed"
+    monkeypatch.setattr(execution.Engine, "check", refuse)
+    ended = run_dag("kafka_rebalance", mode="kafka", topics=[name], allowed_brokers=[3, 4])
+    states = ended.states
+    assert ended.state == "failed"
     assert (states["execute_plan"], states["verify_plan"]) == ("failed", "upstream_failed")
     assert (states["remove_throttle"], states["finalize"]) == ("success", "failed")
     assert cluster.topic_config(name, REPLICA_LISTS) == {}
-    assert "Failed steps: execute_plan, verify_plan" in run.artifacts.read_text("report.html")
+    assert "Failed steps: execute_plan, verify_plan" in ended.run.artifacts.read_text("report.html")
+
+
+@pytest.mark.usefixtures("spark_here")
+def test_another_candidate_and_another_throttle_can_be_chosen(run_dag, cluster, topic):
+    name = topic("dag-second", [[1, 2]] * 8, size=50_000)
+    changed = {"throttle": 7_000_000, "moves_per_broker": 3, "bytes_in_flight": 0}
+    ended = run_dag("kafka_rebalance", answer="Approve half", changed=changed, topics=[name])
+    assert (ended.state, ended.states) == ("success", DONE)
+    review, summary = ended.run.artifacts.read_json("review.json"), ended.run.summary()
+    assert (review["candidate"], review["digest"]) == ("half", summary["candidates"]["half"]["digest"])
+    assert (review["settings"]["throttle"], review["settings"]["moves_in"]) == (7_000_000, 3)
+    assert ended.run.plan().digest == review["digest"] != summary["candidates"]["full"]["digest"]
+    assert set(ended.run.status(cluster).by_partition.values()) == {Status.DONE}
+    assert ended.run.artifacts.read_json("audit.json")["throttles"][0]["rate"] == 7_000_000
+
+
+@pytest.mark.usefixtures("spark_here")
+def test_a_small_plan_without_risks_is_approved_automatically_and_recorded_as_such(run_dag, cluster, topic):
+    name = topic("dag-automatic", [[1, 2]] * 2, size=1000)
+    limits = {"review": "automatic", "max_bytes": 1_000_000}
+    ended = run_dag("kafka_rebalance", answer="nobody is asked", topics=[name], mode="drain", brokers=[1], **limits)
+    assert (ended.state, ended.states) == ("success", DONE)
+    assert ended.run.artifacts.read_json("audit.json")["approved_by"] == "automatic approval, within its limits"
+
+
+def test_a_wrong_form_is_refused_before_the_snapshot(run_dag):
+    ended = run_dag("kafka_rebalance", mode="drain", window="at night", review="automatic")
+    assert ended.state == "failed"
+    assert ended.states["check_form"] == "failed"
+    assert ended.states["snapshot_topology"] == "upstream_failed"
+    assert ended.run is None
+
+
+@pytest.mark.usefixtures("spark_here")
+def test_a_cluster_that_is_even_enough_is_left_alone(run_dag, cluster, topic):
+    name = topic("dag-even", [[1, 2], [2, 3], [3, 4], [4, 1]])
+    ended = run_dag("kafka_rebalance", topics=[name], threshold_bytes=1e6)
+    assert ended.state == "success"
+    assert ended.states["review_plan"] == "skipped"
+    assert ended.states["arm"] == "skipped"
+
+
+@pytest.mark.usefixtures("spark_here")
+def test_a_plan_file_that_was_changed_after_approval_is_refused(run_dag, cluster, topic, monkeypatch):
+    from kafka_rebalance_airflow.operators.execution import ArmOperator
+
+    checked = ArmOperator.execute
+
+    def tampered(self, context):
+        from rebalance_lib.artifacts import Artifacts
+
+        plan = Artifacts(self.run_uri) / "plan"
+        text = plan.read_text("plan.json")
+        plan.write_text("plan.json", text.replace("[3,4]", "[4,2]").replace("[4,3]", "[2,4]"))
+        assert plan.read_text("plan.json") != text
+        return checked(self, context)
+
+    name = topic("dag-tampered", [[1, 2], [2, 1]])
+    monkeypatch.setattr(ArmOperator, "execute", tampered)
+    ended = run_dag("kafka_rebalance", mode="kafka", topics=[name], allowed_brokers=[3, 4])
+    assert (ended.state, ended.states["arm"], ended.states["execute_plan"]) == ("failed", "failed", "upstream_failed")
+    assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1, 2)
+
+
+@pytest.mark.usefixtures("spark_here")
+def test_a_topology_that_changed_after_the_review_is_refused_with_the_list(
+    run_dag, cluster, topic, monkeypatch, capsys
+):
+    from kafka_rebalance_airflow.operators.execution import ArmOperator
+
+    name = topic("dag-drifted", [[1, 2], [2, 1]])
+    checked = ArmOperator.execute
+
+    def moved(self, context):
+        cluster.reassign({TopicPartition(name, 1): [2, 3]})
+        return checked(self, context)
+
+    monkeypatch.setattr(ArmOperator, "execute", moved)
+    ended = run_dag("kafka_rebalance", mode="kafka", topics=[name], allowed_brokers=[3, 4])
+    assert (ended.state, ended.states["apply_throttle"]) == ("failed", "failed")
+    assert f"no longer where the snapshot saw them ({name}-1)" in capsys.readouterr().out
+    assert cluster.topic_config(name, REPLICA_LISTS) == {}

@@ -3,38 +3,54 @@
 from __future__ import annotations
 
 import json
-import time
+from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 from kafka_rebalance_airflow.operators.execution import ExecutePlanOperator, RemoveThrottleOperator
-from kafka_rebalance_airflow.operators.plan import ReviewPlanOperator, run_uri
+from kafka_rebalance_airflow.operators.plan import SnapshotTopologyOperator, refuse_if_cancelled
+from kafka_rebalance_airflow.operators.review import ReviewPlanOperator
 from kafka_rebalance_airflow.triggers.reassignment import PlanReachedTrigger
-from rebalance_lib.cluster import take_snapshot
-from rebalance_lib.execution import Run
+from rebalance_lib.artifacts import SNAPSHOT, Artifacts, read_groups
+from rebalance_lib.cluster import Cluster, take_snapshot
+from rebalance_lib.errors import ClusterError
+from rebalance_lib.execution import Run, ask_to_cancel, restore_left_behind
 from rebalance_lib.execution.throttle import LEADER_REPLICAS, RATES, REPLICA_LISTS
 from rebalance_lib.plan import Plan
 from rebalance_lib.report import publish_plan
 from rebalance_lib.topology import TopicPartition
 from tests.topology.test_snapshot import ORDERS
 
+CONTEXT = {
+    "dag": SimpleNamespace(dag_id="kafka_rebalance"),
+    "dag_run": SimpleNamespace(start_date=datetime.now(UTC)),
+    "run_id": "manual__1",
+    "ti": SimpleNamespace(get_dr_count=lambda **_: 0),
+}
+
+
+def review_of(run):
+    return ReviewPlanOperator(task_id="review_plan", subject="?", kafka_conn_id="k", run_uri=run.as_uri(), settings={})
+
 
 def test_a_plan_with_nothing_to_do_needs_no_review(tmp_path):
     publish_plan(Run(tmp_path.as_uri()).artifacts / "plan", Plan.from_assignment({}), ORDERS)
-    review = ReviewPlanOperator(task_id="review_plan", subject="?", kafka_conn_id="k", run_uri=tmp_path.as_uri())
+    review = review_of(tmp_path)
     with pytest.raises(AirflowSkipException, match="nothing to move"):
-        review.execute({})
+        review.execute(CONTEXT)
 
 
-def test_a_plan_that_is_not_the_one_of_the_review_text_is_not_shown(tmp_path):
+def test_a_plan_that_is_none_of_the_summary_is_not_shown(tmp_path):
     plan = Run(tmp_path.as_uri()).artifacts / "plan"
     publish_plan(plan, Plan.from_assignment({TopicPartition("orders", 0): [1, 2]}), ORDERS)
     plan.write_text("plan.json", plan.read_text("plan.json").replace("[1,2]", "[2,1,3]"))
-    review = ReviewPlanOperator(task_id="review_plan", subject="?", kafka_conn_id="k", run_uri=tmp_path.as_uri())
-    with pytest.raises(AirflowFailException, match="the review text is not that of sha256:"):
-        review.execute({})
+    review = review_of(tmp_path)
+    with pytest.raises(AirflowFailException, match="none of those in the summary"):
+        review.execute(CONTEXT)
 
 
 def test_execution_cleared_on_its_own_puts_the_throttle_on_again(tmp_path, monkeypatch, kafka, cluster, topic):
@@ -44,18 +60,50 @@ def test_execution_cleared_on_its_own_puts_the_throttle_on_again(tmp_path, monke
     run.write_snapshot(snapshot)
     publish_plan(run.artifacts / "plan", Plan.from_assignment({TopicPartition(name, 0): [2]}), snapshot)
     step = {"kafka_conn_id": "k", "run_uri": run.uri, "approved_digest": run.plan().digest}
-    execute = ExecutePlanOperator(task_id="execute_plan", rate="100000", **step)
-    assert execute.execute({})["submitted"] == 1
+    execute = ExecutePlanOperator(task_id="execute_plan", settings={"throttle": "100000"}, **step)
+    assert execute.execute(CONTEXT)["state"] == "moving"
     assert cluster.topic_config(name, REPLICA_LISTS)[LEADER_REPLICAS].value == "0:1"
     assert cluster.broker_config(2, RATES)[RATES[0]].value == "100000"
+    step.pop("approved_digest")
     RemoveThrottleOperator(task_id="remove_throttle", **step).execute({})
     assert cluster.topic_config(name, REPLICA_LISTS) == {}
-    while cluster.reassignments():
-        time.sleep(0.2)
+    assert cluster.reassignments() == {}  # cancelled: it must not run on without a throttle
+    assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1,)
 
 
-def test_run_ids_that_differ_have_places_that_differ():
-    first, second = (run_uri("file:///a/", "dag", run_id) for run_id in ("manual__1:2+3", "manual__1_2_3"))
+@pytest.mark.parametrize("dag_id", ["kafka_rebalance", "history"])
+def test_snapshots_of_all_runs_share_a_history_beside_them(tmp_path, monkeypatch, kafka, cluster, dag_id):
+    monkeypatch.setenv("AIRFLOW_CONN_K", json.dumps({"conn_type": "kafka", "host": kafka.bootstrap_servers}))
+    monkeypatch.setenv("AIRFLOW__KAFKA_REBALANCE__ARTIFACTS", tmp_path.as_uri())
+    elsewhere = tmp_path / "elsewhere"
+    for run_id, history_uri in (("one", ""), ("two", elsewhere.as_uri())):
+        monkeypatch.setenv("AIRFLOW__KAFKA_REBALANCE__HISTORY", history_uri)
+        snapshot = SnapshotTopologyOperator(task_id="snapshot_topology", kafka_conn_id="k")
+        found = snapshot.execute({"dag": SimpleNamespace(dag_id=dag_id), "run_id": run_id, "ti": None})
+        assert found["history"] == (history_uri or (tmp_path / "history").as_uri())
+        assert Run(found["run"]).snapshot().cluster_id == kafka.cluster_id
+        assert read_groups(Artifacts(found["run"]) / SNAPSHOT) is not None
+    for history in (tmp_path / "history", elsewhere):
+        assert len(list(history.glob(f"cluster={kafka.cluster_id}/day=*/*.parquet"))) == 1
+    assert restore_left_behind(cluster, Artifacts.at(tmp_path / "history")) == {}
+
+
+def test_a_snapshot_without_consumer_groups_is_one_all_the_same(tmp_path, monkeypatch, kafka, cluster):
+    def fail(_, broker):
+        raise ClusterError(f"broker {broker} did not list its groups")
+
+    monkeypatch.setenv("AIRFLOW_CONN_K", json.dumps({"conn_type": "kafka", "host": kafka.bootstrap_servers}))
+    monkeypatch.setenv("AIRFLOW__KAFKA_REBALANCE__ARTIFACTS", tmp_path.as_uri())
+    monkeypatch.setattr(Cluster, "coordinated_groups", fail)
+    snapshot = SnapshotTopologyOperator(task_id="snapshot_topology", kafka_conn_id="k")
+    found = snapshot.execute({"dag": SimpleNamespace(dag_id="kafka_rebalance"), "run_id": "one", "ti": None})
+    run = Run(found["run"])
+    assert (run.snapshot().cluster_id, read_groups(run.artifacts / SNAPSHOT)) == (kafka.cluster_id, None)
+
+
+def test_run_ids_that_differ_have_places_that_differ(monkeypatch):
+    monkeypatch.setenv("AIRFLOW__KAFKA_REBALANCE__ARTIFACTS", "file:///a/")
+    first, second = (run_uri("dag", run_id) for run_id in ("manual__1:2+3", "manual__1_2_3"))
     assert first.startswith("file:///a/dag/manual__1_2_3-")
     assert first != second
 
@@ -99,11 +147,74 @@ def test_a_login_that_would_not_be_used_is_refused(monkeypatch):
 
 def test_the_connection_test_tells_what_is_there(monkeypatch, kafka):
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_TEST", json.dumps({"conn_type": "kafka", "host": kafka.bootstrap_servers}))
-    assert KafkaAdminHook("kafka_test").test_connection() == (True, f"cluster {kafka.cluster_id} with 4 brokers")
+    assert KafkaAdminHook("kafka_test").test_connection() == (
+        True,
+        f"cluster {kafka.cluster_id} with 4 brokers, Kafka 4.3",
+    )
 
 
 def test_the_trigger_carries_no_secret(monkeypatch):
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_TEST", '{"conn_type": "kafka", "host": "a", "password": "planted"}')
-    path, arguments = PlanReachedTrigger(kafka_conn_id="kafka_test", run_uri="file:///r", interval=1).serialize()
+    path, arguments = PlanReachedTrigger(
+        kafka_conn_id="kafka_test", run_uri="file:///r", approved_digest="d", interval=1, settings={}
+    ).serialize()
     assert path == "kafka_rebalance_airflow.triggers.reassignment.PlanReachedTrigger"
-    assert arguments == {"kafka_conn_id": "kafka_test", "run_uri": "file:///r", "interval": 1}
+    assert arguments == {
+        "kafka_conn_id": "kafka_test",
+        "run_uri": "file:///r",
+        "approved_digest": "d",
+        "interval": 1,
+        "settings": {},
+    }
+
+
+class Told(dict):
+    """XComs of one task."""
+
+    def xcom_push(self, key, value):
+        self[key] = value
+
+    def xcom_pull(self, task_ids, key):
+        return self[key]
+
+
+def test_plans_that_were_exchanged_with_their_summary_while_they_were_reviewed_are_refused(tmp_path, monkeypatch):
+    from airflow.providers.standard.operators.hitl import HITLOperator
+
+    plan = Run(tmp_path.as_uri()).artifacts / "plan"
+    publish_plan(plan, Plan.from_assignment({TopicPartition("orders", 0): [1, 2]}), ORDERS)
+    monkeypatch.setattr(HITLOperator, "execute", lambda *_: None)
+    context = {**CONTEXT, "ti": Told()}
+    review_of(tmp_path).execute(context)
+    publish_plan(plan, Plan.from_assignment({TopicPartition("orders", 0): [2, 1]}), ORDERS)
+    answer = {"chosen_options": ["Approve"], "params_input": {}, "responded_at": datetime.now(UTC)}
+    with pytest.raises(AirflowFailException, match="given is not the plan that was shown, sha256:"):
+        review_of(tmp_path).execute_complete(context, answer)
+
+
+def test_a_review_that_is_cleared_while_moves_are_under_way_winds_them_up(tmp_path, monkeypatch, kafka, cluster, topic):
+    from airflow.providers.standard.operators.hitl import HITLOperator
+
+    monkeypatch.setenv("AIRFLOW_CONN_K", json.dumps({"conn_type": "kafka", "host": kafka.bootstrap_servers}))
+    monkeypatch.setattr(HITLOperator, "execute", lambda *_: None)
+    name = topic("operator-review", [[1]], size=3_000_000)
+    run, snapshot = Run(tmp_path.as_uri()), take_snapshot(cluster)
+    run.write_snapshot(snapshot)
+    publish_plan(run.artifacts / "plan", Plan.from_assignment({TopicPartition(name, 0): [2]}), snapshot)
+    step = {"kafka_conn_id": "k", "run_uri": run.uri, "approved_digest": run.plan().digest}
+    ExecutePlanOperator(task_id="execute_plan", settings={"throttle": "1000"}, **step).execute(CONTEXT)
+    assert cluster.reassignments()
+    review_of(tmp_path).execute({**CONTEXT, "ti": Told()})
+    assert cluster.reassignments() == {}
+    assert cluster.topic_config(name, REPLICA_LISTS) == {}
+
+
+def test_a_run_that_was_cancelled_cannot_be_approved_until_it_begins_anew(tmp_path):
+    plan = Run(tmp_path.as_uri()).artifacts / "plan"
+    publish_plan(plan, Plan.from_assignment({TopicPartition("orders", 0): [1, 2]}), ORDERS)
+    ask_to_cancel(Artifacts(tmp_path.as_uri()), "ada")
+    with pytest.raises(AirflowFailException, match="ada asked to cancel the run"):
+        review_of(tmp_path).execute({**CONTEXT, "ti": Told()})
+    anew = SimpleNamespace(start_date=datetime.now(UTC))
+    refuse_if_cancelled({**CONTEXT, "dag_run": anew}, Run(tmp_path.as_uri()))
+    assert not Artifacts(tmp_path.as_uri()).exists("cancel.json")

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from kafka_rebalance_airflow.claims import take_claim
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
+from kafka_rebalance_airflow.links import PlanPageLink
+from kafka_rebalance_airflow.notifications import FINISHED, STARTED, notify_from
+from kafka_rebalance_airflow.operators.plan import refuse_if_cancelled
+from kafka_rebalance_airflow.templates import as_object
+from kafka_rebalance_airflow.wishes import asking
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from rebalance_lib.cluster import Cluster
-    from rebalance_lib.execution import PlanStatus, Run, Throttle
+    from rebalance_lib.execution import Job, Settings
 
 
 class PlanOperator(BaseOperator):
@@ -28,6 +33,7 @@ class PlanOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("kafka_conn_id", "run_uri", "approved_digest")
     ui_color = "#dff3e8"
+    operator_extra_links = (PlanPageLink(),)
 
     def __init__(self, *, kafka_conn_id: str, run_uri: str, approved_digest: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -41,128 +47,174 @@ class PlanOperator(BaseOperator):
 
 
 class ArmOperator(PlanOperator):
-    """Check, touching nothing, that the plan is the approved one; from here on the clean-up will run."""
+    """Check, touching nothing, that the plan is the approved one; from here on the clean-up will run.
+
+    The cluster must be this run's still: a run that is cleared much later may find another one on it. A run that was
+    cancelled may go on from here.
+    """
 
     def execute(self, context: Context) -> None:
         """Compare the digests."""
+        from rebalance_lib.errors import DriftError
         from rebalance_lib.execution import Run
 
-        Run(self.run_uri).approved_plan(self.approved_digest)
+        run = Run(self.run_uri)
+        try:
+            run.approved_plan(self.approved_digest)
+        except DriftError as error:
+            raise AirflowFailException(str(error)) from error
+        refuse_if_cancelled(context, run)
+        take_claim(context, run.snapshot().cluster_id)
         self.log.info("armed: remove_throttle and finalize now run whatever happens")
 
 
-class ThrottledOperator(PlanOperator):
+class SettledOperator(PlanOperator):
     """
-    A step on an approved plan whose moves are throttled.
+    A step on an approved plan that depends on how the plan is carried out.
 
-    :param rate: bytes per second on each broker that takes part.
+    :param settings: throttle, caps, window and the rest, as `rebalance_lib.execution.Settings` reads them, or JSON of
+        such an object.
     """
 
-    template_fields = (*PlanOperator.template_fields, "rate")
+    template_fields = (*PlanOperator.template_fields, "settings")
 
-    def __init__(self, *, rate: int | str, **kwargs: Any) -> None:
+    def __init__(self, *, settings: Mapping[str, Any] | str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.rate = rate
+        self.settings = settings
 
-    def throttle(self, cluster: Cluster, run: Run, status: PlanStatus) -> Throttle:
-        """Throttle what is left of the plan; what stood before is saved with the run's artifacts first."""
-        from rebalance_lib.execution import apply_throttle
+    def read_settings(self) -> Settings:
+        """The settings, checked."""
+        from rebalance_lib.execution import Settings
 
-        throttle = apply_throttle(cluster, run.plan(), status, int(self.rate), run.artifacts)
-        self.log.info("throttled to %s bytes/s on brokers %s", self.rate, throttle.brokers)
-        return throttle
+        return Settings.from_dict(as_object(self.settings))
+
+    def throttled(self, cluster: Cluster, job: Job, context: Context) -> list[int]:
+        """Check that the plan may be carried out, and throttle what is left of it."""
+        from rebalance_lib.errors import DriftError
+        from rebalance_lib.execution import preflight, put_throttles
+
+        take_claim(context, job.cluster_id)
+        settings = self.read_settings()
+        try:
+            found = preflight(cluster, job, settings)
+        except DriftError as error:  # waiting mends much, but not this
+            raise AirflowFailException(str(error)) from error
+        for remark in found.remarks:
+            self.log.warning(remark)
+        brokers = put_throttles(cluster, job, found.status, settings)
+        self.log.info("throttled to %s bytes/s on brokers %s", settings.pace.throttle, brokers)
+        return brokers
 
 
-class ApplyThrottleOperator(ThrottledOperator):
-    """Check that the plan still fits, and throttle its moves."""
+class ApplyThrottleOperator(SettledOperator):
+    """Check that the plan may be carried out, and throttle its moves."""
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Set the throttle."""
         from rebalance_lib.execution import Run
 
-        run = Run(self.run_uri)
         with self.open_cluster() as cluster:
-            throttle = self.throttle(cluster, run, run.preflight(cluster, self.approved_digest))
-        return {"rate": int(self.rate), "brokers": throttle.brokers, "topics": len(throttle.replicas)}
+            brokers = self.throttled(cluster, Run(self.run_uri).job(self.approved_digest), context)
+        return {"rate": self.read_settings().pace.throttle, "brokers": brokers}
 
 
-class ExecutePlanOperator(ThrottledOperator):
+class ExecutePlanOperator(SettledOperator):
     """
-    Hand the controller what is left of the plan.
+    Begin the first moves of the plan, as many as the caps allow; the sensor that follows begins the others.
 
     The throttle is made sure of first: cleared on its own, this task runs after the clean-up took the throttle off.
     """
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Check that the plan still fits, then submit it."""
-        from rebalance_lib.execution import Run, submit
+        """Check that the plan may be carried out, then begin."""
+        from rebalance_lib.execution import Engine, Run, add_partitions
 
-        run = Run(self.run_uri)
+        job = Run(self.run_uri).job(self.approved_digest)
         with self.open_cluster() as cluster:
-            status = run.preflight(cluster, self.approved_digest)
-            self.throttle(cluster, run, status)
-            submitted = asdict(submit(cluster, run.plan(), status))
-        self.log.info("handed to the controller: %s", submitted)
-        return submitted
+            self.throttled(cluster, job, context)
+            if added := add_partitions(cluster, job):
+                self.log.info("%s partitions were added", len(added))
+            report = Engine(
+                cluster, job, self.read_settings(), tell=self.log.info, ask_rate=asking(self.kafka_conn_id)
+            ).check()
+        self.log.info("%s", report)
+        notify_from(context, STARTED, f"a rebalance over {self.kafka_conn_id} has begun: {report}")
+        return {"state": str(report.state), "text": str(report)}
 
 
-class RemoveThrottleOperator(PlanOperator):
-    """Put back every throttle setting that stood before the run. Does nothing if there is nothing to put back."""
+class WayOutOperator(BaseOperator):
+    """A step that runs whatever happened: what it needs is in the run's directory, and no other task's answer.
 
+    :param kafka_conn_id: connection to the cluster.
+    :param run_uri: the run's artifacts.
+    """
+
+    template_fields: Sequence[str] = ("kafka_conn_id", "run_uri")
+    operator_extra_links = (PlanPageLink(),)
     ui_color = "#f6e6e4"
+
+    def __init__(self, *, kafka_conn_id: str, run_uri: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.kafka_conn_id = kafka_conn_id
+        self.run_uri = run_uri
+
+
+class RemoveThrottleOperator(WayOutOperator):
+    """The way out: moves still under way are cancelled, and every throttle that stood before the run is put back.
+
+    Does nothing if there is nothing to put back. A plan that was reached has no move under way.
+    """
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Restore what was saved; fails, and is retried, while something cannot be reached."""
-        from rebalance_lib.execution import Run, Status, restore_throttles
+        from rebalance_lib.execution import Run, leave
 
         run = Run(self.run_uri)
-        with self.open_cluster() as cluster:
-            restored = restore_throttles(cluster, run.artifacts)
-            if moving := run.status(cluster).having(Status.MOVING):
-                self.log.warning("%s partitions are still moving, from now on without a throttle", len(moving))
+        with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
+            restored = leave(cluster, run.job(), run.settings(), tell=self.log.info)
         if restored.left:
             raise RuntimeError(f"throttles are left on the cluster: {restored.left}")
-        self.log.info("put back on topics %s and brokers %s", restored.topics, restored.brokers)
         return {"topics": len(restored.topics), "brokers": restored.brokers}
 
 
-class FinalizeOperator(ThrottledOperator):
-    """Elect the preferred leaders, compare the cluster with the plan, write the report.
+class FinalizeOperator(WayOutOperator):
+    """Elect the preferred leaders, compare the cluster with the plan, write the record of the run and the report.
 
     Fails if any step of the run failed: a run whose clean-up went well would otherwise end as a success.
 
-    :param review_task_id: the task whose answer says who approved the plan.
+    :param beside: tasks whose failure is none of the run's.
     """
 
-    ui_color = "#f6e6e4"
-
-    def __init__(self, *, review_task_id: str = "review_plan", **kwargs: Any) -> None:
+    def __init__(self, *, beside: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.review_task_id = review_task_id
+        self.beside = beside
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Finish what can be finished, and say how it ended."""
         from rebalance_lib.execution import Run, conclude
 
         failed = self._failed(context)
-        review = context["ti"].xcom_pull(task_ids=self.review_task_id) or {}
-        with self.open_cluster() as cluster:
+        run = Run(self.run_uri)
+        review = run.review()
+        with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
             outcome = conclude(
                 cluster,
-                Run(self.run_uri),
+                run,
+                run.settings(),
                 approved_by=str(review.get("responded_by")),
                 approved_at=str(review.get("responded_at")),
-                rate=int(self.rate),
                 failed_steps=failed,
             )
         self.log.info("%s; report in %s", outcome.verdict, outcome.report)
         if failed:
-            raise AirflowFailException(f"failed: {', '.join(failed)}. {outcome.verdict}. Report: {outcome.report}")
+            raise AirflowFailException(f"failed: {', '.join(failed)}. {outcome.verdict} Report: {outcome.report}")
         if not outcome.reached:
-            raise AirflowFailException(f"{outcome.verdict}. Report: {outcome.report}")
+            raise AirflowFailException(f"{outcome.verdict} Report: {outcome.report}")
+        notify_from(context, FINISHED, f"the rebalance over {self.kafka_conn_id} is done: {outcome.verdict}")
         return {"verdict": outcome.verdict, "report": outcome.report}
 
     def _failed(self, context: Context) -> list[str]:
         run_id = context["run_id"]
         states = context["ti"].get_task_states(dag_id=context["dag"].dag_id, run_ids=[run_id])[run_id]
-        return sorted(task for task, state in states.items() if str(state) in ("failed", "upstream_failed"))
+        ended = {task: str(state) for task, state in states.items() if task not in self.beside}
+        return sorted(task for task, state in ended.items() if state in ("failed", "upstream_failed"))

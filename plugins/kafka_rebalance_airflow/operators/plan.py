@@ -1,68 +1,77 @@
-"""The steps before anything changes: snapshot and review."""
+"""The steps before anything changes: snapshot and plan, or the way back of a run."""
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException
 
+import rebalance_lib
+from kafka_rebalance_airflow.claims import Claim
+from kafka_rebalance_airflow.config import artifacts_uri, history_uri, run_uri
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
+from kafka_rebalance_airflow.links import PlanPageLink, SparkUiLink
+from kafka_rebalance_airflow.storage import handed_over
+from kafka_rebalance_airflow.templates import as_list, as_object
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from rebalance_lib.cluster import Cluster
+    from rebalance_lib.execution import Run
 
-def default_artifacts_uri() -> str:
-    """A directory beside Airflow's own files, for installations of one machine."""
-    from airflow.configuration import AIRFLOW_HOME
-
-    return f"file://{Path(AIRFLOW_HOME, 'kafka-rebalance').absolute()}"
-
-
-def run_uri(artifacts_uri: str, dag_id: str, run_id: str) -> str:
-    """Where a run keeps its artifacts. A run id may hold characters that are no good in a path, hence the digest."""
-    readable = re.sub(r"[^A-Za-z0-9._-]", "_", run_id)
-    digest = hashlib.sha256(run_id.encode()).hexdigest()[:8]
-    return f"{artifacts_uri.rstrip('/')}/{dag_id}/{readable}-{digest}"
+JOB = Path(rebalance_lib.__file__).parent / "jobs" / "compute_placement.py"
 
 
 class SnapshotTopologyOperator(BaseOperator):
-    """Write down what the cluster is, for the planner and for every later check.
+    """Write down what the cluster is, for the planner and for every later check, and append it to the history.
+
+    Its consumer groups are kept too; if they cannot be read, a warning says so, and the snapshot is without them.
+
+    Throttles that dead runs left are put back first, and if this run has begun before, it takes its way out.
 
     :param kafka_conn_id: connection to the cluster.
-    :param artifacts_uri: below which URI runs keep their artifacts; empty for a directory in ``AIRFLOW_HOME``.
+    :param below: a name below the run's directory, for runs about several clusters; empty for none.
+    :param mend: whether throttles that dead runs left are put back; without it nothing is changed.
 
-    Returns the run's URI and a few figures.
+    Returns the run's URI, the history's, and a few figures.
     """
 
-    template_fields: Sequence[str] = ("kafka_conn_id", "artifacts_uri")
+    template_fields: Sequence[str] = ("kafka_conn_id", "below")
     ui_color = "#e3eefa"
+    operator_extra_links = (PlanPageLink(),)
 
-    def __init__(self, *, kafka_conn_id: str, artifacts_uri: str, **kwargs: Any) -> None:
+    def __init__(self, *, kafka_conn_id: str, below: str = "", mend: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.kafka_conn_id = kafka_conn_id
-        self.artifacts_uri = artifacts_uri
+        self.below = below
+        self.mend = mend
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Take the snapshot."""
         from rebalance_lib.artifacts import Artifacts
-        from rebalance_lib.cluster import take_snapshot
-        from rebalance_lib.execution import Run, restore_left_behind
+        from rebalance_lib.cluster import groups_or_none, take_snapshot
+        from rebalance_lib.history import append_snapshot
 
-        run = Run(run_uri(self.artifacts_uri or default_artifacts_uri(), context["dag"].dag_id, context["run_id"]))
+        run = begin_run(context, self.kafka_conn_id, self.below)
         with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
-            for uri, restored in restore_left_behind(cluster, Artifacts(run.uri.rsplit("/", 1)[0])).items():
-                self.log.warning("throttles that %s had left were put back: %s", uri, restored)
+            if self.mend:
+                wind_up(cluster, run, self.log)
+                put_right(cluster, context, self.log)
             snapshot = take_snapshot(cluster)
+            groups = groups_or_none(cluster, tell=self.log.warning)
         run.write_snapshot(snapshot)
+        run.write_groups(groups)
+        history = Artifacts(history_uri())
+        append_snapshot(history, snapshot)
         found = {
             "run": run.uri,
+            "history": history.uri,
             "cluster_id": snapshot.cluster_id,
             "brokers": snapshot.brokers.num_rows,
             "replicas": snapshot.replicas.num_rows,
@@ -71,64 +80,163 @@ class SnapshotTopologyOperator(BaseOperator):
         return found
 
 
-class ReviewPlanOperator(ApprovalOperator):
-    """Show the plan to a person and wait for Approve or Reject; a plan with nothing to do is skipped.
+def wind_up(cluster: Cluster, run: Run, log: Any) -> None:
+    """Take the way out of a run that has begun, if it has: its plan may be another one from here on."""
+    from rebalance_lib.execution import leave, left_behind
 
-    What was approved is the digest of the plan that was shown: later steps refuse any other.
+    if left_behind(run.artifacts):
+        restored = leave(cluster, run.job(), run.settings(), tell=log.warning)
+        if restored.left:
+            raise RuntimeError(f"throttles of this run are left on the cluster: {restored.left}")
 
-    :param kafka_conn_id: connection to the cluster.
-    :param run_uri: the run's artifacts.
+
+def put_right(cluster: Cluster, context: Context, log: Any) -> None:
+    """Put back throttles that dead runs left on a cluster; those of a run that has it now are its own."""
+    from rebalance_lib.artifacts import Artifacts
+    from rebalance_lib.execution import restore_left_behind
+
+    root = Artifacts(artifacts_uri())
+    other = Claim(cluster.cluster_id(), context).other()
+    alive = [run_uri(other["dag_id"], other["run_id"])] if other else []
+    for directory in root.directories():
+        for uri, restored in restore_left_behind(cluster, root / directory, alive=alive).items():
+            log.warning("throttles that %s had left: %s", uri, restored)
+
+
+def begin_run(context: Context, kafka_conn_id: str, below: str = "") -> Run:
+    """The run of this context; what it is about is noted in its directory, for those who come by its name."""
+    from rebalance_lib.artifacts import RUN
+    from rebalance_lib.execution import Run
+
+    dag_id, run_id = context["dag"].dag_id, context["run_id"]
+    uri = run_uri(dag_id, run_id)
+    run = Run(f"{uri}/{below}" if below else uri)
+    run.artifacts.write_json(RUN, {"dag_id": dag_id, "run_id": run_id, "kafka_conn_id": kafka_conn_id})
+    return run
+
+
+class ComputePlacementOperator(SparkSubmitOperator):
+    """Plan one or more runs in one Spark job.
+
+    :param run_uris: the runs' artifacts, with their snapshots: one, or several as a list or its JSON.
+    :param request: what is asked for, as `rebalance_lib.planner.Request` reads it, or JSON of such an object.
+    :param pace: throttle and caps that the forecast counts with; likewise.
+    :param history_hours: how far back write rates are looked up; 0 for not at all.
+
+    All else is as in SparkSubmitOperator.
     """
 
-    template_fields = (*ApprovalOperator.template_fields, "kafka_conn_id", "run_uri")
-    ui_color = "#fdf3d8"
+    template_fields: Sequence[str] = (
+        *SparkSubmitOperator.template_fields,
+        "run_uris",
+        "request",
+        "pace",
+        "history_hours",
+    )
+    operator_extra_links = (PlanPageLink(), SparkUiLink())
+    ui_color = "#fbe9d7"
 
-    def __init__(self, *, kafka_conn_id: str, run_uri: str, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        run_uris: list[str] | str,
+        request: Mapping[str, Any] | str,
+        pace: Mapping[str, Any] | str = "{}",
+        history_hours: float | str = 0,
+        conf: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        quiet = {"spark.log.level": "WARN", "spark.ui.enabled": "false"}
+        super().__init__(
+            application=str(JOB), name=kwargs.pop("name", "kafka-rebalance"), conf={**quiet, **(conf or {})}, **kwargs
+        )
+        self.run_uris = run_uris
+        self.request = request
+        self.pace = pace
+        self.history_hours = history_hours
+
+    def execute(self, context: Context) -> None:
+        """Submit the job."""
+        hours = float(self.history_hours)
+        arguments = [
+            *(word for uri in as_list(self.run_uris) for word in ("--run", uri)),
+            *("--request", json.dumps(as_object(self.request))),
+            *("--pace", json.dumps(as_object(self.pace))),
+            *(("--history", history_uri(), "--window", str(hours)) if hours else ()),
+        ]
+        with handed_over(arguments) as self.application_args:
+            super().execute(context)
+
+
+class PrepareRollbackOperator(BaseOperator):
+    """Plan the way back of a run: what its partitions had before, from where they are now.
+
+    :param kafka_conn_id: connection to the cluster.
+    :param of_dag_id: the DAG of the run to undo.
+    :param of_run_id: the run to undo.
+    :param pace: throttle and caps that the forecast counts with, or JSON of such an object.
+
+    Returns the URI of the rollback, a run of its own, and a few figures.
+    """
+
+    template_fields: Sequence[str] = ("kafka_conn_id", "of_dag_id", "of_run_id", "pace")
+    ui_color = "#e3eefa"
+
+    def __init__(
+        self,
+        *,
+        kafka_conn_id: str,
+        of_dag_id: str,
+        of_run_id: str,
+        pace: Mapping[str, Any] | str = "{}",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.kafka_conn_id = kafka_conn_id
-        self.run_uri = run_uri
+        self.of_dag_id = of_dag_id
+        self.of_run_id = of_run_id
+        self.pace = pace
 
-    def execute(self, context: Context) -> Any:
-        """Put the plan's review text on the page and wait."""
-        from rebalance_lib.execution import Run
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Write snapshot and plan."""
+        from rebalance_lib.execution import prepare_rollback
+        from rebalance_lib.plan.pace import Pace
 
-        run = Run(self.run_uri)
-        plan = run.plan()
-        if not len(plan):
-            raise AirflowSkipException("the cluster already is as planned: nothing to move, nothing to approve")
-        self.body = run.review()
-        if plan.digest not in self.body:
-            raise AirflowFailException(f"the review text is not that of {plan.digest}: clear compute_placement")
-        context["ti"].xcom_push(key="digest", value=plan.digest)
-        return super().execute(context)
+        undone, into = find_run(self.of_dag_id, self.of_run_id), begin_run(context, self.kafka_conn_id)
+        with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
+            wind_up(cluster, into, self.log)
+            put_right(cluster, context, self.log)
+            pace = Pace.from_dict(as_object(self.pace))
+            plan = prepare_rollback(cluster, undone, into, pace, tell=self.log.warning)
+        self.log.info("%s partitions go back", len(plan))
+        return {"run": into.uri, "undoes": undone.uri, "partitions": len(plan)}
 
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Resume with the answer: keep it with the run, and pass on the digest that was shown.
 
-        A rejection skips what follows by raising, so that all of this comes before.
-        """
-        from rebalance_lib.execution import Run
+def refuse_if_cancelled(context: Context, run: Run) -> None:
+    """Fail if somebody asked to end this run; what was asked before it was cleared, and so began anew, is forgotten.
 
-        if "error" in event:
-            return super().execute_complete(context, event)
-        user = event.get("responded_by_user") or {}
-        given = {
-            "chosen_options": event["chosen_options"],
-            "responded_at": event["responded_at"].isoformat(timespec="seconds"),
-            "responded_by": user.get("name") or "time-out default",
-            "digest": context["ti"].xcom_pull(task_ids=self.task_id, key="digest"),
-        }
-        Run(self.run_uri).artifacts.write_json("review.json", given)
-        if self.APPROVE not in event["chosen_options"]:
-            self._undo()
-        super().execute_complete(context, event)
-        return given
+    Raises:
+        AirflowFailException: It shall end.
+    """
+    from rebalance_lib.execution import asked_to_cancel, forget_cancel
 
-    def _undo(self) -> None:
-        """Put back what this run set: its review may have been cleared, and rejected, while moves were under way."""
-        from rebalance_lib.execution import Run, left_behind, restore_throttles
+    if asked := asked_to_cancel(run.artifacts, since=context["dag_run"].start_date):
+        raise AirflowFailException(f"{asked}: it ends here; clear its tasks when it has ended, and it begins anew")
+    forget_cancel(run.artifacts)
 
-        run = Run(self.run_uri)
-        if left_behind(run.artifacts):
-            with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
-                self.log.warning("rejected after it had begun; put back: %s", restore_throttles(cluster, run.artifacts))
+
+def find_run(dag_id: str, run_id: str) -> Run:
+    """The run of this name.
+
+    Raises:
+        AirflowFailException: It has left nothing.
+    """
+    from rebalance_lib.artifacts import RUN
+    from rebalance_lib.execution import Run
+
+    run = Run(run_uri(dag_id, run_id))
+    if not run.artifacts.exists(RUN):
+        raise AirflowFailException(
+            f"no run {run_id!r} of {dag_id!r} has left anything in {artifacts_uri()}: check both names"
+        )
+    return run

@@ -1,0 +1,92 @@
+"""The DAG that rebalances one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from airflow.sdk import DAG, chain
+
+from kafka_rebalance_airflow.factories.steps import KAFKA, MACROS, RUN, SOON, first_steps, last_steps, of_form
+from kafka_rebalance_airflow.form import rebalance_params
+from kafka_rebalance_airflow.notifications import tell_failure
+from kafka_rebalance_airflow.operators.plan import ComputePlacementOperator, SnapshotTopologyOperator
+
+DOC = """
+### Rebalance a Kafka cluster
+
+Trigger it with the form. It takes a snapshot of the cluster, plans the placement on Spark, and asks for your approval:
+the plans to choose from wait under **Required Actions**. Nothing moves before you approve one, and exactly the plan you
+saw is executed.
+
+| step | what it does |
+|---|---|
+| `check_form` | refuses a form that makes no sense, before anything is read |
+| `claim_cluster` | waits until no other run, and no other tool, is at work on the cluster, or fails with its name |
+| `snapshot_topology` | puts back throttles that a dead run left; writes down the cluster, for the history too |
+| `compute_placement` | plans on Spark; plans, summary and review text go to the run's artifacts |
+| `review_plan` | you approve one of the plans, or reject; after a rejection all other steps are skipped |
+| `remind_reviewers` | reminds the notifiers of a plan that waits, if the form says so |
+| `arm` | checks that the plan is the approved one; from here on the last two steps run whatever happens |
+| `apply_throttle` | checks that the cluster is fit for the plan; limits replication traffic, saves what stood before |
+| `execute_plan` | begins the first moves, as many as the caps allow |
+| `verify_plan` | begins the others as these end, until every replica is in place and in sync; remedies stalls |
+| `remove_throttle` | cancels moves if the run failed meanwhile; puts back the throttles that stood before |
+| `finalize` | elects preferred leaders, compares cluster and plan, writes the record and the report |
+
+Every step can be cleared and run again at any moment. While moves are under way, the Variable
+`kafka_rebalance_throttle_` with the connection's name (bytes/s) changes their throttle at the next check.
+`kafka_rebalance_cancel` ends a run, `kafka_rebalance_rollback` undoes one.
+"""
+SUBJECT = "Approve a plan of mode {{ params.mode }} for {{ params.kafka_conn_id }}?"
+
+
+def rebalance_dag(
+    dag_id: str = "kafka_rebalance",
+    *,
+    defaults: Mapping[str, Any] | None = None,
+    schedule: Any = None,
+    tags: Iterable[str] = (),
+    **dag_arguments: Any,
+) -> DAG:
+    """A DAG that rebalances a cluster, from the form to the report.
+
+    Args:
+        dag_id: Its id.
+        defaults: Other defaults for fields of the form; a scheduled run uses them.
+        schedule: When it runs by itself.
+        tags: Tags besides ``kafka`` and ``rebalance``.
+        **dag_arguments: What else `airflow.sdk.DAG` takes.
+
+    Raises:
+        ValueError: A default is not acceptable.
+    """
+    with DAG(
+        dag_id=dag_id,
+        schedule=schedule,
+        params=rebalance_params(defaults),
+        tags=["kafka", "rebalance", *tags],
+        user_defined_macros=MACROS,
+        **{
+            "doc_md": DOC,
+            "catchup": False,
+            "on_failure_callback": tell_failure,
+            **dag_arguments,
+        },
+    ) as dag:
+        claim_cluster = first_steps()
+        snapshot_topology = SnapshotTopologyOperator(
+            task_id="snapshot_topology", kafka_conn_id=KAFKA, retries=2, retry_delay=SOON
+        )
+        compute_placement = ComputePlacementOperator(
+            task_id="compute_placement",
+            run_uris=RUN,
+            request=of_form("request"),
+            pace=of_form("pace"),
+            history_hours=of_form("history_hours"),
+            retries=1,
+            retry_delay=SOON,
+        )
+        chain(claim_cluster, snapshot_topology, compute_placement)
+        last_steps(compute_placement, SUBJECT)
+    return dag

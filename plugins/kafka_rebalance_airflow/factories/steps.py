@@ -1,0 +1,110 @@
+"""The steps that DAGs which change a cluster share: from the first check of the form, and from the review on.
+
+    check_form >> claim_cluster >> (snapshot and plan, or the way back of a run) >> review_plan ...
+    ... >> arm >> apply_throttle >> execute_plan >> verify_plan >> remove_throttle >> finalize
+
+``arm`` is a setup that touches nothing, and the last two are its teardowns: once it has succeeded they run whatever
+happens, and before that they do not.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import BaseOperator, chain
+
+from kafka_rebalance_airflow.config import run_uri
+from kafka_rebalance_airflow.operators.execution import (
+    ApplyThrottleOperator,
+    ArmOperator,
+    ExecutePlanOperator,
+    FinalizeOperator,
+    RemoveThrottleOperator,
+)
+from kafka_rebalance_airflow.operators.form import CheckFormOperator
+from kafka_rebalance_airflow.operators.review import ReviewPlanOperator
+from kafka_rebalance_airflow.sensors.claim import ClaimClusterSensor
+from kafka_rebalance_airflow.sensors.reassignment import VerifyPlanSensor
+from kafka_rebalance_airflow.sensors.review import RemindReviewersSensor
+
+KAFKA = "{{ params.kafka_conn_id }}"
+RUN = "{{ kafka_rebalance_run(dag.dag_id, run_id) }}"  # no task's answer: the way out must find it whatever happened
+MACROS = {"kafka_rebalance_run": run_uri}
+SOON = timedelta(seconds=10)
+WEEK, YEAR = timedelta(days=7).total_seconds(), timedelta(days=365).total_seconds()
+
+
+def of_form(name: str) -> str:
+    """The template of a part of the form, as JSON."""
+    return f"{{{{ ti.xcom_pull(task_ids='check_form')['{name}'] | tojson }}}}"
+
+
+def first_steps() -> BaseOperator:
+    """Check the form, and wait for one's turn on the cluster; returns the last of them."""
+    check_form = CheckFormOperator(task_id="check_form")
+    claim_cluster = ClaimClusterSensor(
+        task_id="claim_cluster",
+        kafka_conn_id=KAFKA,
+        on_busy="{{ params.on_busy }}",
+        poke_interval=15,
+        timeout=WEEK,
+        retries=2,
+        retry_delay=SOON,
+    )
+    check_form >> claim_cluster
+    return claim_cluster
+
+
+def last_steps(planned: BaseOperator, subject: str) -> None:
+    """From the review to the report; the DAG must have `MACROS`.
+
+    Args:
+        planned: The task that leaves the plan.
+        subject: The headline of the review.
+    """
+    of_run: dict[str, Any] = {"kafka_conn_id": KAFKA, "run_uri": RUN}
+    review_plan = ReviewPlanOperator(
+        task_id="review_plan",
+        subject=subject,
+        settings=of_form("settings"),
+        review=of_form("review"),
+        thresholds=of_form("thresholds"),
+        retries=5,  # an answer that comes within seconds after the task parks can cost a try; it then asks again
+        retry_delay=timedelta(seconds=5),
+        **of_run,
+    )
+    remind_reviewers = RemindReviewersSensor(
+        task_id="remind_reviewers",
+        run_uri=RUN,
+        hours="{{ ti.xcom_pull(task_ids='check_form')['review']['reminder_hours'] }}",
+        poke_interval=60,
+        timeout=YEAR,
+    )
+    settings = "{{ ti.xcom_pull(task_ids='review_plan')['settings'] | tojson }}"
+    digest = "{{ ti.xcom_pull(task_ids='review_plan')['digest'] }}"
+    step = {**of_run, "approved_digest": digest, "retry_delay": SOON}
+    arm = ArmOperator(task_id="arm", retries=2, **step)
+    apply_throttle = ApplyThrottleOperator(task_id="apply_throttle", settings=settings, retries=2, **step)
+    execute_plan = ExecutePlanOperator(task_id="execute_plan", settings=settings, retries=2, **step)
+    verify_plan = VerifyPlanSensor(
+        task_id="verify_plan",
+        settings=settings,
+        interval="{{ params.check_interval }}",
+        timeout=YEAR,  # large plans in short windows take long, and stalls are watched
+        retries=3,  # it goes on where the last try was, so that a retry costs nothing
+        **{**step, "retry_delay": timedelta(seconds=5)},
+    )
+    remove_throttle = RemoveThrottleOperator(
+        task_id="remove_throttle", retries=5, retry_exponential_backoff=True, retry_delay=SOON, **of_run
+    )
+    finalize = FinalizeOperator(
+        task_id="finalize", beside=[remind_reviewers.task_id], retries=2, retry_delay=SOON, **of_run
+    )
+    planned >> remind_reviewers
+    chain(planned, review_plan, arm, apply_throttle, execute_plan, verify_plan)
+    (
+        verify_plan
+        >> remove_throttle.as_teardown(setups=arm)
+        >> finalize.as_teardown(setups=arm, on_failure_fail_dagrun=True)
+    )

@@ -1,0 +1,30 @@
+"""The first step: is the form all right?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from kafka_rebalance_airflow.form import read_form
+from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class CheckFormOperator(BaseOperator):
+    """Refuse a form that makes no sense, before anything is read or changed; returns it taken apart, for others."""
+
+    ui_color = "#e3eefa"
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Check the run's params, and that the connection, if it asks for one, is there."""
+        try:
+            form = read_form(context["params"])
+            if form.kafka_conn_id:
+                KafkaAdminHook(form.kafka_conn_id).settings()
+        except ValueError as error:
+            raise AirflowFailException(f"the form is not acceptable: {error}") from error
+        return form.as_dict()

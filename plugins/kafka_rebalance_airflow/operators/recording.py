@@ -1,0 +1,64 @@
+"""The history: one more snapshot, and what is too old."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from kafka_rebalance_airflow.config import artifacts_uri, compact_history_after, history_uri, keep_history, keep_runs
+from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
+from kafka_rebalance_airflow.operators.plan import put_right
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.sdk import Context
+
+
+class RecordSnapshotOperator(BaseOperator):
+    """Append a snapshot of a cluster to the history; throttles that dead runs left are put back first.
+
+    :param kafka_conn_id: connection to the cluster.
+    """
+
+    template_fields: Sequence[str] = ("kafka_conn_id",)
+    ui_color = "#e3eefa"
+
+    def __init__(self, *, kafka_conn_id: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.kafka_conn_id = kafka_conn_id
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Take the snapshot."""
+        from rebalance_lib.artifacts import Artifacts
+        from rebalance_lib.cluster import take_snapshot
+        from rebalance_lib.history import append_snapshot
+
+        with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
+            put_right(cluster, context, self.log)
+            snapshot = take_snapshot(cluster)
+        file = append_snapshot(Artifacts(history_uri()), snapshot)
+        self.log.info("%s replicas are in %s", snapshot.replicas.num_rows, file.name)
+        return {"cluster_id": snapshot.cluster_id, "file": file.name, "replicas": snapshot.replicas.num_rows}
+
+
+class TidyOperator(BaseOperator):
+    """Thin out and drop old history, and drop old runs, by the settings of the installation."""
+
+    ui_color = "#f6e6e4"
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Remove what is too old."""
+        from rebalance_lib.artifacts import Artifacts
+        from rebalance_lib.execution import drop_old_runs
+        from rebalance_lib.history import compact_history
+
+        now = datetime.now(UTC)
+        history = compact_history(
+            Artifacts(history_uri()), now=now, compact_after=compact_history_after(), keep=keep_history()
+        )
+        dropped = drop_old_runs(Artifacts(artifacts_uri()), now - keep_runs())
+        self.log.info("history: %s; runs dropped: %s", history, dropped)
+        return {"history": history._asdict(), "runs": dropped}

@@ -1,0 +1,12 @@
+// Asks now and then where the run stands; a state that is another one has another page.
+const { progress, state } = document.currentScript.dataset;
+async function look() {
+  if (document.hidden) return;
+  const answer = await fetch(progress, { credentials: "same-origin" });
+  if (!answer.ok) return;
+  const now = await answer.json();
+  if (now.state !== state) return location.reload();
+  document.getElementById("label").textContent = now.label;
+  document.getElementById("progress").innerHTML = now.html; // escaped where it was made
+}
+setInterval(() => look().catch(() => {}), 3000);

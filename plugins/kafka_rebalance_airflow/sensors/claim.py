@@ -1,0 +1,58 @@
+"""One run per cluster: wait for one's turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseSensorOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from kafka_rebalance_airflow.claims import Claim, told
+from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from rebalance_lib.cluster import Cluster
+
+
+class ClaimClusterSensor(BaseSensorOperator):
+    """Claim a cluster for this run; as long as another run has it, or another tool moves replicas, wait or fail.
+
+    Runs of this Airflow are known by their claims; who moves replicas from outside, from another Airflow too, is seen
+    in Kafka.
+
+    :param kafka_conn_id: connection to the cluster.
+    :param on_busy: ``wait`` or ``fail``.
+    """
+
+    template_fields: Sequence[str] = ("kafka_conn_id", "on_busy")
+    ui_color = "#e3eefa"
+
+    def __init__(self, *, kafka_conn_id: str, on_busy: str = "wait", **kwargs: Any) -> None:
+        super().__init__(mode="reschedule", **kwargs)
+        self.kafka_conn_id = kafka_conn_id
+        self.on_busy = on_busy
+
+    def poke(self, context: Context) -> bool:
+        """Claim the cluster if it is free."""
+        with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
+            claim = Claim(cluster.cluster_id(), context)
+            busy = self._moves(cluster, claim)
+            if busy is None and (other := claim.take()):
+                busy = told(other)
+        if busy is None:
+            return True
+        if self.on_busy == "fail":
+            raise AirflowFailException(f"{busy}: try again when it has ended, or choose to wait")
+        self.log.info("waiting: %s", busy)
+        return False
+
+    def _moves(self, cluster: Cluster, claim: Claim) -> str | None:
+        """Who moves replicas though no run has the cluster; moves of this one, cleared and run again, are its own."""
+        moving = [] if claim.own() or claim.other() else sorted(map(str, cluster.reassignments()))
+        if not moving:
+            return None
+        named = ", ".join(moving[:5]) + (", ..." if len(moving) > 5 else "")
+        return f"reassignments that no run here has begun are under way: {named}"

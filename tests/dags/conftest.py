@@ -1,0 +1,120 @@
+"""DAGs as the scheduler reads them, and a way to run one in this process against the shared cluster."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rebalance_lib.execution import Run
+
+DAGS = Path(__file__).resolve().parents[2] / "dags"
+CLUSTERS = """
+clusters:
+  first:
+    kafka_conn_id: kafka_default
+    schedule: "0 20 * * sat"
+    quiet_hours: 07:00-20:00 Europe/Berlin
+    threshold_bytes: 0.5
+  second:
+    kafka_conn_id: kafka_default
+    schedule: snapshot
+    review: automatic
+    max_bytes: 1000000
+"""
+
+
+@pytest.fixture(scope="package", autouse=True)
+def clusters_file(tmp_path_factory):
+    file = tmp_path_factory.mktemp("clusters") / "clusters.yaml"
+    file.write_text(CLUSTERS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIRFLOW__KAFKA_REBALANCE__CLUSTERS", str(file))
+        yield
+
+
+@pytest.fixture(scope="package")
+def database():
+    from airflow.utils.db import initdb
+
+    initdb()
+
+
+@pytest.fixture(scope="package")
+def dagbag(database):
+    return read_dags()
+
+
+def read_dags():
+    from airflow.dag_processing.dagbag import DagBag
+
+    return DagBag(DAGS)
+
+
+@dataclass
+class Ended:
+    """A run of a DAG that came to its end."""
+
+    state: str
+    states: dict[str, str]
+    run: Run
+    dag_run: Any
+
+
+@pytest.fixture
+def run_dag(database, kafka, tmp_path, monkeypatch):
+    """Run a whole DAG in this process, with the review answered by the option that begins with ``answer``."""
+    connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": kafka.bootstrap_servers}}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
+    monkeypatch.setenv("AIRFLOW__KAFKA_REBALANCE__ARTIFACTS", tmp_path.as_uri())
+
+    def run(dag_id, answer="Approve", changed=None, **conf):
+        from airflow.providers.standard.operators.hitl import HITLOperator
+        from airflow.sdk import timezone
+
+        def answered(self, context):
+            event = {
+                "chosen_options": [next(option for option in self.options if option.startswith(answer))],
+                "params_input": changed or {},
+                "responded_at": timezone.utcnow(),
+                "responded_by_user": {"id": "1", "name": "reviewer"},
+            }
+            return self.execute_complete(context, event)
+
+        monkeypatch.setattr(HITLOperator, "execute", answered)
+        dag = read_dags().dags[dag_id]  # a task that ran keeps what its templates gave
+        if "check_interval" in dag.params:
+            conf = {"check_interval": 1, **conf}
+        ended = dag.test(run_conf=conf)
+        states = {ti.task_id: str(ti.state) for ti in ended.get_task_instances()}
+        runs = sorted((tmp_path / dag_id).glob("*"), key=lambda path: path.stat().st_mtime)
+        return Ended(str(ended.state), states, Run(runs[-1].as_uri()) if runs else None, ended)
+
+    return run
+
+
+@pytest.fixture(scope="package")
+def spark(object_store):
+    """The JVM outlives it, and the tests of the jobs may be next in this process: their workers need the store."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def spark_here(spark, monkeypatch):
+    """Run the Spark job in this process: a JVM of its own for each run takes most of the run's time."""
+    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+    from rebalance_lib.jobs.compute_placement import main
+
+    def submit(self, context):
+        assert main(self.application_args) == 0
+
+    monkeypatch.setattr(SparkSubmitOperator, "execute", submit)

@@ -1,0 +1,56 @@
+"""The other DAGs from end to end in this process: snapshots, schedules, the fleet, cancel and rollback."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.execution import Status
+from rebalance_lib.history import clusters
+from rebalance_lib.topology import TopicPartition
+
+
+def test_snapshots_of_all_clusters_go_to_the_history(run_dag, kafka, tmp_path):
+    ended = run_dag("kafka_snapshot")
+    assert ended.states == {"snapshot_first": "success", "snapshot_second": "success", "tidy": "success"}
+    assert clusters(Artifacts((tmp_path / "history").as_uri())) == [kafka.cluster_id]
+
+
+@pytest.mark.usefixtures("spark_here")
+def test_a_scheduled_dag_plans_by_its_file(run_dag, cluster, topic):
+    name = topic("dag-scheduled", [[1, 2]] * 4, size=5000)
+    ended = run_dag("kafka_rebalance_scheduled_second", answer="nobody is asked", topics=[name])
+    assert ended.state == "success", ended.states
+    assert ended.run.artifacts.read_json("review.json")["responded_by"].startswith("automatic approval")
+    assert set(ended.run.status(cluster).by_partition.values()) == {Status.DONE}
+
+
+def test_one_report_tells_of_all_clusters(run_dag, kafka, tmp_path, topic):
+    topic("dag-fleet", [[1, 2]] * 4, size=5000)
+    ended = run_dag("kafka_fleet_plan")
+    assert ended.state == "success", ended.states
+    directory = next((tmp_path / "kafka_fleet_plan").iterdir())
+    rows = json.loads((directory / "fleet.json").read_text())
+    assert sorted((row["name"], row["cluster_id"]) for row in rows) == [
+        ("first", kafka.cluster_id),
+        ("second", kafka.cluster_id),
+    ]
+    assert kafka.cluster_id in (directory / "fleet.html").read_text()
+
+
+@pytest.mark.usefixtures("spark_here")
+def test_a_run_is_undone_by_its_id(run_dag, cluster, topic):
+    name = topic("dag-undone", [[1, 2], [2, 1]], size=5000)
+    done = run_dag("kafka_rebalance", mode="kafka", topics=[name], allowed_brokers=[3, 4])
+    assert done.state == "success"
+    run_id = done.dag_run.run_id
+    undone = run_dag("kafka_rebalance_rollback", run_id=run_id)
+    assert undone.state == "success", undone.states
+    live = cluster.partitions([name])
+    assert [live[TopicPartition(name, n)].replicas for n in (0, 1)] == [(1, 2), (2, 1)]
+    ended = run_dag("kafka_rebalance_cancel", run_id=run_id)
+    assert ended.state == "success", ended.states
+    missing = run_dag("kafka_rebalance_cancel", run_id="manual__nothing")
+    assert (missing.state, missing.states["ask_to_cancel"]) == ("failed", "failed")

@@ -1,0 +1,109 @@
+"""The DAGs as a scheduler sees them: tasks, order, rules, and what it costs to read them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+
+from kafka_rebalance_airflow.form import MODES
+from rebalance_lib.planner import Mode
+from tests.dags.conftest import DAGS
+
+FIRST = ["check_form", "claim_cluster"]
+LAST = ["review_plan", "arm", "apply_throttle", "execute_plan", "verify_plan", "remove_throttle", "finalize"]
+CHAINS = {
+    "kafka_rebalance": [*FIRST, "snapshot_topology", "compute_placement", *LAST],
+    "kafka_rebalance_scheduled_first": [*FIRST, "snapshot_topology", "compute_placement", *LAST],
+    "kafka_rebalance_scheduled_second": [*FIRST, "snapshot_topology", "compute_placement", *LAST],
+    "kafka_rebalance_rollback": [*FIRST, "prepare_rollback", *LAST],
+    "kafka_rebalance_cancel": ["ask_to_cancel", "wait_for_run", "clean_up"],
+    "kafka_fleet_plan": ["check_form", "snapshot_first", "compute_placement", "report"],
+    "kafka_snapshot": ["snapshot_first", "tidy"],
+}
+BESIDE = {
+    **{dag_id: {"remind_reviewers"} for dag_id, chain in CHAINS.items() if "review_plan" in chain},
+    "kafka_fleet_plan": {"snapshot_second"},
+    "kafka_snapshot": {"snapshot_second"},
+}
+REBALANCING = [dag_id for dag_id, chain in CHAINS.items() if "arm" in chain]
+
+
+def test_all_are_read_without_error_or_warning(dagbag):
+    assert dagbag.import_errors == {}
+    assert dagbag.captured_warnings == {}
+    assert sorted(dagbag.dags) == sorted(CHAINS)
+
+
+@pytest.mark.parametrize("dag_id", CHAINS)
+def test_it_has_exactly_these_tasks_in_this_order(dagbag, dag_id):
+    dag, chain = dagbag.dags[dag_id], CHAINS[dag_id]
+    assert {task.task_id for task in dag.tasks} == {*chain, *BESIDE.get(dag_id, ())}
+    for earlier, later in pairwise(chain):
+        assert later in dag.get_task(earlier).downstream_task_ids
+    assert dag.doc_md
+    assert "kafka" in dag.tags
+
+
+@pytest.mark.parametrize("dag_id", REBALANCING)
+def test_the_clean_up_runs_whatever_happened_once_the_run_is_armed(dagbag, dag_id):
+    dag = dagbag.dags[dag_id]
+    assert [t.task_id for t in dag.tasks if t.is_setup] == ["arm"]
+    assert [t.task_id for t in dag.topological_sort() if t.is_teardown] == ["remove_throttle", "finalize"]
+    assert dag.get_task("finalize").on_failure_fail_dagrun
+    assert dag.dagrun_timeout is None
+
+
+@pytest.mark.parametrize("dag_id", REBALANCING)
+def test_rules_and_retries(dagbag, dag_id):
+    dag = dagbag.dags[dag_id]
+    rules = {task.task_id: task.trigger_rule.value for task in dag.tasks}
+    teardowns = dict.fromkeys(["remove_throttle", "finalize"], "all_done_setup_success")
+    assert rules == {**dict.fromkeys(rules, "all_success"), **teardowns}
+    retries = {task.task_id: task.retries for task in dag.tasks}
+    assert (retries["check_form"], retries["review_plan"], retries["verify_plan"]) == (0, 5, 3)
+    assert (retries["apply_throttle"], retries["execute_plan"], retries["remove_throttle"]) == (2, 2, 5)
+    assert dag.get_task("remind_reviewers").downstream_task_ids == set()
+    assert (dag.max_active_runs == 1) == ("scheduled" in dag_id)  # others wait for their turn by their claim
+
+
+def test_one_cluster_that_fails_does_not_keep_others_from_their_plan(dagbag):
+    fleet, snapshot = dagbag.dags["kafka_fleet_plan"], dagbag.dags["kafka_snapshot"]
+    assert fleet.get_task("compute_placement").trigger_rule.value == "all_done_min_one_success"
+    assert fleet.get_task("report").trigger_rule.value == "all_done"
+    assert snapshot.get_task("tidy").is_teardown
+    assert not snapshot.get_task("tidy").on_failure_fail_dagrun
+
+
+def test_a_cluster_of_the_file_has_its_schedule_and_its_defaults(dagbag):
+    first, second = (dagbag.dags[f"kafka_rebalance_scheduled_{name}"] for name in ("first", "second"))
+    assert first.schedule == "0 20 * * sat"
+    assert (first.params["window"], first.params["threshold_bytes"]) == ("20:00-07:00 Europe/Berlin", 0.5)
+    assert (second.params["review"], second.params["max_bytes"]) == ("automatic", 1_000_000)
+    published = [asset.name for asset in dagbag.dags["kafka_snapshot"].get_task("snapshot_second").outlets]
+    assert published == ["kafka_snapshot_second"]
+    assert [asset.name for asset in second.schedule] == published
+
+
+def test_the_form_has_every_mode_in_the_planner_s_words():
+    assert {str(mode): f"{mode}: {mode.explained}" for mode in Mode} == MODES
+
+
+@pytest.mark.parametrize("dag_id", REBALANCING)
+def test_every_field_has_a_title_and_a_help_text(dagbag, dag_id):
+    for name in dagbag.dags[dag_id].params:
+        param = dagbag.dags[dag_id].params.get_param(name)
+        assert param.schema.get("title"), name
+        assert param.description, name
+
+
+def test_reading_the_files_imports_neither_spark_nor_kafka():
+    script = (
+        "import runpy, sys; [runpy.run_path(file) for file in sys.argv[1:]];"
+        "print([m for m in ('kafka', 'pyspark', 'pandas', 'pyarrow', 'numba') if m in sys.modules])"
+    )
+    files = sorted(map(str, DAGS.glob("*.py")))
+    answer = subprocess.run([sys.executable, "-c", script, *files], capture_output=True, text=True, check=True)
+    assert answer.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,59 @@
+"""The file of clusters: what it says, and what is told of a wrong one."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_rebalance_airflow.clusters import ClusterEntry, read_clusters
+
+
+@pytest.fixture
+def clusters(tmp_path):
+    def read(text):
+        (tmp_path / "clusters.yaml").write_text(text)
+        return read_clusters(tmp_path / "clusters.yaml")
+
+    return read
+
+
+def test_without_a_file_there_is_the_default_connection(tmp_path):
+    found = read_clusters(tmp_path / "none.yaml")
+    assert found.clusters == (ClusterEntry("default", "kafka_default"),)
+    assert found.snapshots == "*/5 * * * *"
+
+
+def test_the_file_that_is_configured_comes_first_and_must_be_there(tmp_path, monkeypatch, clusters):
+    monkeypatch.setenv("AIRFLOW__KAFKA_REBALANCE__CLUSTERS", str(tmp_path / "other.yaml"))
+    with pytest.raises(ValueError, match=r"other\.yaml: cannot be read: No such file"):
+        clusters("clusters: {a: {kafka_conn_id: k}}")
+
+
+def test_quiet_hours_are_the_rest_of_the_window(clusters):
+    text = "{clusters: {a: {kafka_conn_id: k, schedule: snapshot, quiet_hours: '07:00-20:00 Europe/Berlin'}}}"
+    (one,) = clusters(text).clusters
+    assert (one.schedule, one.fields["window"]) == ("snapshot", "20:00-07:00 Europe/Berlin")
+    assert one.fields["kafka_conn_id"] == "k"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("clusters: [", "this is no YAML"),
+        ("[]", "the file is \\[\\]: give an object with clusters in it"),
+        ("cluster: {}", "there is no 'cluster': use snapshots and clusters"),
+        ("clusters:", "clusters is None: give an object"),
+        ("clusters: {'a b': {kafka_conn_id: k}}", "cluster 'a b': a name has letters"),
+        ("clusters: {a: {schedule: '@daily'}}", "cluster a: give kafka_conn_id"),
+        ("clusters: {a: {kafka_conn_id: k, schedule: 5}}", "cluster a: schedule cannot be 5"),
+        ("clusters: {a: {kafka_conn_id: k, mode: shuffle}}", "cluster a: mode cannot be 'shuffle'"),
+        ("clusters: {a: {kafka_conn_id: k, treshold: 1}}", "cluster a: there is no field 'treshold'"),
+        ("clusters: {a: {kafka_conn_id: k, quiet_hours: night}}", "cluster a: quiet_hours cannot be 'night'"),
+        (
+            "clusters: {a: {kafka_conn_id: k, quiet_hours: '07:00-20:00', window: '20:00-07:00'}}",
+            "give quiet_hours or window, not both",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_the_file_the_cluster_and_the_field(clusters, text, told):
+    with pytest.raises(ValueError, match=f"clusters.yaml: .*{told}"):
+        clusters(text)

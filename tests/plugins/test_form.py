@@ -1,0 +1,74 @@
+"""The form: what it takes, what it refuses, and what it is taken apart into."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_rebalance_airflow.form import read_form, rebalance_params
+
+
+def filled(**given):
+    return {**{name: param.resolve() for name, param in rebalance_params().items()}, **given}
+
+
+def test_the_defaults_are_a_form_that_is_all_right():
+    form = read_form(filled())
+    assert form.request == {"mode": "balance"}
+    assert (form.settings["throttle"], form.settings["moves_in"], form.settings["moves_out"]) == (50_000_000, 10, 10)
+    assert form.review == {
+        "automatic": False,
+        "limits": dict.fromkeys(("max_bytes", "max_replicas", "max_leaders", "max_seconds")),
+        "approvers": [],
+        "timeout_hours": 72,
+        "reminder_hours": 0,
+    }
+
+
+def test_lists_come_as_lines_and_ids_become_numbers():
+    form = read_form(filled(mode="drain", brokers=["1", " 2 ", ""], topics=["orders-*", ""], approvers=["ada"]))
+    assert form.request == {"mode": "drain", "brokers": [1, 2], "topics": ["orders-*"]}
+    assert form.review["approvers"] == ["ada"]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"mode": "drain"}, "mode drain needs brokers"),
+        ({"mode": "drain", "brokers": ["one"]}, "give the ids of brokers, one per line"),
+        ({"brokers": [3]}, "mode balance has no use for brokers"),
+        ({"mode": "light"}, "mode light needs a fill level"),
+        ({"mode": "replace", "brokers": [1]}, "one replacement for each broker"),
+        ({"window": "at night"}, "write it as 22:00-06:00"),
+        ({"throttle": 100, "throttle_ceiling": 10}, "the throttle ceiling of 10 bytes/s is below the throttle"),
+        ({"review": "automatic"}, "automatic review needs a limit in bytes"),
+    ],
+)
+def test_what_does_not_hold_together_is_refused(given, told):
+    with pytest.raises(ValueError, match=told):
+        read_form(filled(**given))
+
+
+def test_all_reasons_are_told_at_once():
+    with pytest.raises(ValueError, match=r"needs brokers.*the window.*limit in bytes"):
+        read_form(filled(mode="drain", window="?", review="automatic"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("mode", "shuffle"),
+        ("throttle", -1),
+        ("throttle", "fast"),
+        ("tolerance", "x"),
+        ("max_fill", 1.5),
+        ("kafka_conn_id", ""),
+    ],
+)
+def test_a_default_that_is_not_acceptable_is_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=f"{name} cannot be"):
+        rebalance_params({name: value})
+
+
+def test_a_field_that_is_not_there_is_refused_with_those_that_are():
+    with pytest.raises(ValueError, match="there is no field 'modes': use some of kafka_conn_id, mode"):
+        rebalance_params({"modes": "balance"})
