@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.execution.throttle import RATES
 from sandbox import Sandbox
 from tests.kafka_data import write_topic
 
+if TYPE_CHECKING:
+    from tests.object_store import ObjectStore
+
 pytest_plugins = ["sandbox.pytest_plugin"]
 
 # A right answer from a busy machine is still right: nothing here is a timed test.
 settings.register_profile("kafka-rebalance", deadline=None)
 settings.load_profile("kafka-rebalance")
+
+logging.getLogger("kafka").setLevel(logging.WARNING)  # each connection is news to it: a failing test's own words drown
 
 ROOT = Path(__file__).resolve().parents[1]
 AIRFLOW_HOME = tempfile.mkdtemp(prefix="kafka-rebalance-airflow-")
@@ -45,10 +53,31 @@ os.environ.update(
 Topic = Callable[..., str]
 
 
+# What takes longest comes first, so that all processes end together.
+SLOW = ("e2e", "test_chaos.py", "execution", "dags", "jobs", "assignors", "cluster")
+
+
+def scope(file: PurePath) -> str:
+    """The tests of a directory share what is costly to make and stay in one process; some have it for themselves."""
+    return file.name if file.name in SLOW else file.parent.name
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a directory in one process: they share what is costly to make."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
+    """Begin with what takes longest."""
+    rank = {name: place for place, name in enumerate(SLOW)}
+    items.sort(key=lambda item: rank.get(scope(item.path), len(SLOW)))
+
+
+class ByDirectory(LoadScopeScheduling):
+    """Gives a process all tests of a scope."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return scope(PurePosixPath(nodeid.partition("::")[0]))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """What hands tests to processes, with ``--dist loadscope``."""
+    return ByDirectory(config, log)
 
 
 @pytest.fixture
@@ -56,10 +85,21 @@ def cluster(kafka: Sandbox) -> Iterator[Cluster]:
     """The shared cluster; the test must leave no reassignment and no throttle rate on it."""
     with Cluster({"bootstrap_servers": kafka.bootstrap_servers.split(",")}) as opened:
         yield opened
-        assert opened.reassignments() == {}
-        assert {broker: opened.broker_config(broker, RATES) for broker in kafka.broker_ids} == {
-            broker: {} for broker in kafka.broker_ids
-        }
+        reassignments = opened.reassignments()
+        rates = {broker: found for broker in kafka.broker_ids if (found := opened.broker_config(broker, RATES))}
+        opened.reassign(dict.fromkeys(reassignments))  # so that one test that fails does not make others fail
+        for broker in rates:
+            opened.alter_broker_config(broker, dict.fromkeys(RATES))
+        assert (reassignments, rates) == ({}, {})
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[ObjectStore]:
+    """An S3-compatible server, which this process and those that it starts find by their environment."""
+    from tests.object_store import running
+
+    with running() as store:
+        yield store
 
 
 @pytest.fixture

@@ -10,17 +10,31 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = {
     "rebalance_lib/topology": set(),
+    "rebalance_lib/assignors": {"topology"},
     "rebalance_lib/placement": {"topology"},
     "rebalance_lib/plan": {"topology"},
+    "rebalance_lib/planner": {"placement", "plan", "topology"},
     "rebalance_lib/reassignment": {"plan", "topology"},
     "rebalance_lib/cluster": {"topology"},
-    "rebalance_lib/report": {"artifacts", "plan", "topology"},
+    "rebalance_lib/history": {"artifacts", "topology"},
+    "rebalance_lib/report": {"artifacts", "assignors", "plan", "planner", "reassignment", "topology"},
     "rebalance_lib/execution": {"artifacts", "cluster", "plan", "reassignment", "report", "topology"},
-    "rebalance_lib/jobs": {"artifacts", "placement", "plan", "report", "topology"},
+    "rebalance_lib/jobs": {
+        "artifacts",
+        "assignors",
+        "history",
+        "placement",
+        "plan",
+        "planner",
+        "reassignment",
+        "report",
+        "topology",
+    },
 }
 OUTSIDE = {
     "airflow": ["plugins", "dags"],
     "kafka": ["rebalance_lib/cluster"],
+    "numba": ["rebalance_lib/assignors", "rebalance_lib/planner"],
     "pyspark": ["rebalance_lib/jobs"],
     "rebalance_lib": ["rebalance_lib", "plugins", "dags", "demo", "tests", "bench"],
     "sandbox": ["sandbox", "demo", "tests", "bench"],
