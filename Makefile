@@ -39,4 +39,4 @@ lock: setup  ## resolve the dependencies of pyproject.toml anew into requirement
 
 clean: down  ## remove everything that setup, demo and tests made
 	find rebalance_lib -name '*.nb[ci]' -delete # compiled loops
-	rm -rf .venv sandbox/libs sandbox/prometheus .local .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse
+	rm -rf .venv sandbox/libs sandbox/kafka.jsa sandbox/prometheus .local .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse

@@ -14,6 +14,7 @@ import psutil
 Role = Literal["broker", "controller"]
 
 JVM_FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
+ARCHIVE = Path(__file__).with_name("kafka.jsa")  # sandbox/archive.py
 LOG4J = Path(__file__).with_name("log4j2.properties")
 
 # Small and quick: a broker that dies is noticed in seconds, and internal topics stay few.
@@ -132,7 +133,11 @@ def launch(node: Node, libs: Path) -> Node:
 
 def java(libs: Path, main_class: str, *arguments: str, heap: str | None = None) -> list[str]:
     """The command that runs a class of Kafka's jars; ``heap`` as in ``2g``, where the small one is not enough."""
-    flags = JVM_FLAGS if heap is None else (*JVM_FLAGS, f"-Xmx{heap}")  # the last one counts
+    flags = [*JVM_FLAGS]
+    if heap is not None:
+        flags.append(f"-Xmx{heap}")  # the last one counts
+    if ARCHIVE.exists():
+        flags += [f"-XX:SharedArchiveFile={ARCHIVE}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
     return ["java", *flags, f"-Dlog4j2.configurationFile={LOG4J}", "-cp", f"{libs}/*", main_class, *arguments]
 
 

@@ -32,7 +32,7 @@ if [ -f .venv/.ready ] && [ "$(cat .venv/.ready)" = "$(stamp)" ] && [ -d sandbox
 fi
 
 echo "setup: Kafka's jars from Maven (in the background)"
-rm -rf sandbox/libs sandbox/libs.new
+rm -rf sandbox/libs sandbox/libs.new sandbox/kafka.jsa
 mvn -q -B -ntp -f sandbox/pom.xml dependency:copy-dependencies -DoutputDirectory=libs.new >.maven.log 2>&1 &
 maven=$!
 trap 'kill $maven 2>/dev/null || :' EXIT
@@ -54,6 +54,8 @@ echo "setup: compiling the loops of planner and assignors"
 wait $maven || fail "Maven could not resolve Kafka's jars: $(tail -n 3 .maven.log)"
 rm -f .maven.log
 mv sandbox/libs.new sandbox/libs
+echo "setup: archiving Kafka's classes"
+.venv/bin/python -m sandbox.archive || echo "setup: no archive of Kafka's classes: the sandbox starts more slowly"
 tools/prometheus.sh >/dev/null || :  # only tests need it: they ask again, and fail if it is not there
 stamp >.venv/.ready
 echo "setup: done"

@@ -47,6 +47,13 @@ def offsets(groups, group):
     }
 
 
+def wait_for_offsets(cluster, group, expected):
+    deadline = time.monotonic() + SECONDS
+    while (found := offsets(take_groups(cluster), group)) != expected:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.2)
+
+
 def assigned(row):
     return [(entry["topic"], entry["partitions"]) for entry in row["assignment"]]
 
@@ -96,12 +103,9 @@ def test_the_members_of_a_group_share_its_partitions(cluster, topic, consumers):
 
 def test_what_a_group_has_read_stays_when_its_members_have_left(cluster, topic, consumers):
     name = topic("groups-left", [[1], [2]], size=20_000)
-    consumers.join("left", name, auto_commit_interval_ms=100)
+    consumers.join_java("left", name, auto_commit_interval_ms="100")
     settled(cluster, "left", members=1, partitions=2)
-    deadline = time.monotonic() + SECONDS
-    while offsets(take_groups(cluster), "left") != {(name, 0): 2, (name, 1): 2}:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    wait_for_offsets(cluster, "left", {(name, 0): 2, (name, 1): 2})
     consumers.close()
     (row,) = settled(cluster, "left", members=0, state="Empty")
     assert (row["type"], row["assignor"], row["topics"], row["assignment"]) == ("classic", None, None, None)
@@ -133,10 +137,7 @@ def test_members_tell_their_racks_whichever_protocol_their_group_has(cluster, to
     assert (row["type"], row["assignor"], row["rack"], row["instance"]) == (protocol, assignor, "rack-2", "java-1")
     assert (row["client_id"], row["host"], row["topics"]) == ("console-consumer", "127.0.0.1", [name])
     assert assigned(row) == [(name, [0, 1, 2])]
-    deadline = time.monotonic() + SECONDS
-    while offsets(take_groups(cluster), group) != {(name, index): 2 for index in range(3)}:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    wait_for_offsets(cluster, group, {(name, index): 2 for index in range(3)})
 
 
 def test_groups_of_connect_are_no_consumer_groups(cluster, kafka):

@@ -8,7 +8,7 @@ import pytest
 
 from rebalance_lib.execution import Status
 from rebalance_lib.execution.saved_throttles import SAVED
-from rebalance_lib.execution.throttle import REPLICA_LISTS
+from rebalance_lib.execution.throttle import RATES, REPLICA_LISTS
 from rebalance_lib.topology import TopicPartition
 from tests.dags.test_structure import CHAINS
 
@@ -204,3 +204,32 @@ def test_a_topology_that_changed_after_the_review_is_refused_with_the_list(
     assert (ended.state, ended.states["apply_throttle"]) == ("failed", "failed")
     assert f"no longer where the snapshot saw them ({name}-1)" in capsys.readouterr().out
     assert cluster.topic_config(name, REPLICA_LISTS) == {}
+
+
+@pytest.mark.usefixtures("spark_here")
+@pytest.mark.parametrize("with_those_behind", [True, False], ids=["and those behind it", "alone"])
+def test_any_task_that_is_cleared_and_run_again_leads_to_the_same_end(
+    run_dag, dagbag, kafka, cluster, topic, with_those_behind
+):
+    name = topic(f"dag-cleared-{with_those_behind}", CROWDED, size=20_000)
+    ended = run_dag("kafka_rebalance", mode="drain", brokers=[1], topics=[name], throttle=10_000_000)
+    assert (ended.state, ended.states) == ("success", DONE)
+
+    def standing():
+        return {
+            "replicas": {tp.partition: state.replicas for tp, state in cluster.partitions([name]).items()},
+            "reassignments": cluster.reassignments(),
+            "throttles": cluster.topic_config(name, REPLICA_LISTS),
+            "rates": {broker: cluster.broker_config(broker, RATES) for broker in kafka.broker_ids},
+        }
+
+    before = standing()
+    assert before["reassignments"] == before["throttles"] == {}
+    assert not any(before["rates"].values())
+    for task in reversed(TASKS):
+        behind = dagbag.dags["kafka_rebalance"].get_task(task).get_flat_relatives(upstream=False)
+        cleared = {task} | ({one.task_id for one in behind} if with_those_behind else set())
+        again = run_dag.again(ended, cleared)
+        assert (task, again.state) == (task, "success")
+        assert (task, set(again.states.values())) == (task, {"success", "skipped"})
+        assert (task, standing()) == (task, before)
