@@ -10,7 +10,7 @@ import numpy as np
 
 from rebalance_lib.planner.compiled.compare import leader_to_front
 from rebalance_lib.planner.compiled.moves import BROKER, PARTITION, SLOT
-from rebalance_lib.planner.compiled.sums import held_by_topic, sums
+from rebalance_lib.planner.compiled.sums import fill, held_by_topic, sums
 from rebalance_lib.planner.model import NO_LIMIT, ClusterModel
 
 if TYPE_CHECKING:
@@ -62,27 +62,14 @@ class Workspace:
     ) -> Workspace:
         """Copies of all that the kernel will change; `leader` is who leads at the start."""
         row, limit, held = _watched(model, scope, layout)
-        partitions = np.zeros(model.partitions + 1, PARTITION)
-        partitions["begin"] = layout.offsets
-        partitions["size"][:-1] = model.size
-        partitions["row"][:-1] = row
-        partitions["limit"][:-1] = limit
-        partitions["leader"][:-1] = leader
-        partitions["movable"][:-1] = scope.movable
-        slots = np.zeros(len(layout.broker), SLOT)
-        slots["broker"] = slots["home"] = layout.broker
-        slots["bytes"] = layout.bytes
-        slots["log_dir"] = layout.log_dir
+        partitions, slots = np.empty(model.partitions + 1, PARTITION), np.empty(len(layout.broker), SLOT)
         brokers = np.zeros(model.brokers + 1, BROKER)
         brokers["first_dir"] = model.log_dirs.offsets
-        loads = {
-            "bytes": sum_by(layout.broker, layout.bytes, model.brokers),
-            "replicas": sum_by(layout.broker, np.ones(len(layout.broker), np.int64), model.brokers),
-            "leads": sum_by(leader, np.ones(len(leader), np.int64), model.brokers),
-        }
-        flags = {"takes": scope.takes, "gives": scope.gives, "leaves": scope.leaves}
-        for name, values in {**loads, **flags, "rack": model.rack}.items():
-            brokers[name][:-1] = values
+        for name in ("takes", "gives", "leaves"):
+            brokers[name][:-1] = getattr(scope, name)
+        brokers["rack"][:-1] = model.rack
+        of_partitions = (layout.offsets, model.size, row, limit, leader, scope.movable)
+        fill(partitions, slots, brokers, *of_partitions, layout.broker, layout.bytes, layout.log_dir)
         limits = (request.byte_budget, request.move_budget)
         left = np.array([NO_LIMIT if number is None else number for number in limits], np.int64)
         free = free_bytes(model, request.max_fill)

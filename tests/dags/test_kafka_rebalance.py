@@ -209,7 +209,7 @@ def test_a_topology_that_changed_after_the_review_is_refused_with_the_list(
 @pytest.mark.usefixtures("spark_here")
 @pytest.mark.parametrize("with_those_behind", [True, False], ids=["and those behind it", "alone"])
 def test_any_task_that_is_cleared_and_run_again_leads_to_the_same_end(
-    run_dag, dagbag, kafka, cluster, topic, with_those_behind
+    run_dag, dagbag, cluster, topic, with_those_behind
 ):
     name = topic(f"dag-cleared-{with_those_behind}", CROWDED, size=20_000)
     ended = run_dag("kafka_rebalance", mode="drain", brokers=[1], topics=[name], throttle=10_000_000)
@@ -220,7 +220,7 @@ def test_any_task_that_is_cleared_and_run_again_leads_to_the_same_end(
             "replicas": {tp.partition: state.replicas for tp, state in cluster.partitions([name]).items()},
             "reassignments": cluster.reassignments(),
             "throttles": cluster.topic_config(name, REPLICA_LISTS),
-            "rates": {broker: cluster.broker_config(broker, RATES) for broker in kafka.broker_ids},
+            "rates": {broker: cluster.broker_config(broker, RATES) for broker in cluster.alive_brokers()},
         }
 
     before = standing()

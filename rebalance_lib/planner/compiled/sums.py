@@ -17,6 +17,33 @@ def sums(index, values, size):
 
 
 @njit(cache=True)
+def fill(partitions, slots, brokers, offsets, size, row, limit, leader, movable, broker, held, log_dir):
+    """Fill empty records of partitions and slots, and count the loads of brokers: pages of memory are met once."""
+    for p in range(len(size)):
+        partition = partitions[p]
+        partition.begin = offsets[p]
+        partition.size = size[p]
+        partition.row = row[p]
+        partition.limit = limit[p]
+        partition.leader = leader[p]
+        partition.movable = movable[p]
+        if leader[p] >= 0:
+            brokers[leader[p]].leads += 1
+        for at in range(offsets[p], offsets[p + 1]):
+            slot = slots[at]
+            slot.bytes = held[at]
+            slot.broker = slot.home = broker[at]
+            slot.log_dir = log_dir[at]
+            slot.marked = 0
+            if broker[at] >= 0:
+                brokers[broker[at]].bytes += held[at]
+                brokers[broker[at]].replicas += 1
+    behind = partitions[len(size)]
+    behind.begin = offsets[len(size)]
+    behind.size = behind.row = behind.limit = behind.leader = behind.movable = 0
+
+
+@njit(cache=True)
 def held_by_topic(row, offsets, broker, rows, brokers):
     """Replicas by a topic's row and broker; `row` has each partition's, -1 for none."""
     held = np.zeros((rows, brokers), np.int32)
