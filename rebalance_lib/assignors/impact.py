@@ -26,6 +26,8 @@ from rebalance_lib.assignors.effects import NONE
 from rebalance_lib.assignors.subscription import Assignment
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rebalance_lib.assignors.effects import Effects
     from rebalance_lib.assignors.live_group import LiveGroup
 
@@ -75,7 +77,7 @@ IMPACTS = pa.schema(
 
 OF_BROKERS = {"uniform": "sticky", "range": "range"}  # assignors of brokers, and the clients' that shares out alike
 COOPERATIVE = "cooperative-sticky"
-ROUNDS = 5  # of rebalances until a cooperative group rests
+ROUNDS = 10  # of rebalances until a cooperative group rests; most need two, and a few in racks never do
 Row = dict[str, Any]
 
 
@@ -112,7 +114,7 @@ def _forecast(group: LiveGroup, effects: Effects) -> Row:
     if strategy not in STRATEGIES:
         return {"rebalances": True, "remark": "no forecast: its assignor is not one of Kafka's"}
     before = {member.name: list(member.subscription.owned) for member in group.members}
-    after = forecast(strategy, group, effects)
+    after, rests = forecast(strategy, group, effects)
     known = group.tells_partitions
     return {
         "rebalances": True,
@@ -120,7 +122,7 @@ def _forecast(group: LiveGroup, effects: Effects) -> Row:
         **_sizes(after, "after"),
         "left_idle": sum(bool(had) and not after[name] for name, had in before.items()) if known else None,
         "change_hands": _change_hands(before, after) if known else None,
-        "remark": _remark(group, strategy),
+        "remark": "; ".join(_remarks(group, strategy, rests=rests)) or None,
         "shares": [
             {
                 "member": member.name,
@@ -135,23 +137,25 @@ def _forecast(group: LiveGroup, effects: Effects) -> Row:
     }
 
 
-def forecast(strategy: str, group: LiveGroup, effects: Effects) -> Assignment:
-    """What the members of a group have when it has rebalanced after the plan, and rests."""
+def forecast(strategy: str, group: LiveGroup, effects: Effects) -> tuple[Assignment, bool]:
+    """What the members of a group have when it has rebalanced after the plan, and whether it rests then.
+
+    A cooperative group rebalances until no member has to give up any of its partitions.
+    """
     subscriptions = {member.name: member.subscription for member in group.members}
     _, partitions = effects.partitions(group.topics)
     racks = None
     if group.has_racks and not group.broker_assigns:
         racks = {topic: effects.racks_of(topic) for topic in partitions}
-    found = assign(strategy, partitions, subscriptions, racks=racks, as_clients_do=True)
-    for generation in range(2, ROUNDS + 1) if strategy == COOPERATIVE else ():
+    found: Assignment = {}
+    for generation in range(2, ROUNDS + 2):
+        found = assign(strategy, partitions, subscriptions, racks=racks, as_clients_do=True)
+        if strategy != COOPERATIVE or all(set(one.owned) <= set(found[name]) for name, one in subscriptions.items()):
+            return found, True
         subscriptions = {
             name: replace(one, owned=found[name], generation=generation) for name, one in subscriptions.items()
         }
-        again = assign(strategy, partitions, subscriptions, racks=racks, as_clients_do=True)
-        if again == found:
-            break
-        found = again
-    return found
+    return found, False
 
 
 def _rebalances(group: LiveGroup, effects: Effects) -> bool:
@@ -162,13 +166,14 @@ def _rebalances(group: LiveGroup, effects: Effects) -> bool:
     return group.has_racks and not group.broker_assigns and effects.racks_change(group.topics)
 
 
-def _remark(group: LiveGroup, strategy: str) -> str | None:
+def _remarks(group: LiveGroup, strategy: str, *, rests: bool) -> Iterator[str]:
     if not group.tells_partitions:
-        return "what its members have now is not known"
+        yield "what its members have now is not known"
     if group.broker_assigns:
         about = "" if group.is_uniform else "about the "
-        return f"{about}sizes as by the {strategy} assignor: its broker may choose other members for them"
-    return None
+        yield f"{about}sizes as by the {strategy} assignor: its broker may choose other members for them"
+    if not rests:
+        yield f"it does not rest within {ROUNDS} rebalances: the forecast is what its members have by then"
 
 
 def _sizes(assignment: Assignment, when: str) -> Row:

@@ -14,11 +14,11 @@ RACKS = {1: "a", 2: "b", 3: "c"}
 ENTRIES = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("replicas", pa.list_(pa.int32()))])
 
 
-def snapshot(topics, leaders=None, adding=()):
+def snapshot(topics, leaders=None, adding=(), racks=RACKS):
     """Topics with the replicas of their partitions, each with 10 records; the first leads unless another is named."""
     brokers = [
         {"broker": id_, "rack": rack, "host": "h", "port": 9092, "alive": True, "log_dirs": []}
-        for id_, rack in RACKS.items()
+        for id_, rack in racks.items()
     ]
     replicas = [
         {

@@ -84,7 +84,8 @@ class Growing:
         live = LiveGroup.of(own, GROUP_OFFSETS.empty_table())
         self.told, self.assignor = impact(live, effects), live.assignor
         strategy = OF_BROKERS[live.assignor] if live.broker_assigns else live.assignor
-        self.expected = {name: set(has) for name, has in forecast(strategy, live, effects).items()}
+        expected, _ = forecast(strategy, live, effects)
+        self.expected = {name: set(has) for name, has in expected.items()}
         cluster.create_partitions(topic, AFTER, [[1]] * (AFTER - BEFORE))
         self.after = at_rest(cluster, group, members, AFTER)
 
