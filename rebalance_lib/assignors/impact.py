@@ -78,6 +78,7 @@ IMPACTS = pa.schema(
 OF_BROKERS = {"uniform": "sticky", "range": "range"}  # assignors of brokers, and the clients' that shares out alike
 COOPERATIVE = "cooperative-sticky"
 ROUNDS = 10  # of rebalances until a cooperative group rests; most need two, and a few in racks never do
+SILENT = "no forecast: not all of its members tell what they subscribe to, as while it rebalances; it may read more"
 Row = dict[str, Any]
 
 
@@ -106,10 +107,13 @@ def _forecast(group: LiveGroup, effects: Effects) -> Row:
     """The part of the row that tells how partitions are shared, before and after."""
     if not group.is_described:
         return {"remark": "it could not be described: what it reads is not known"}
-    if not group.members or not _rebalances(group, effects):
+    if not group.members:
         return {}
+    rebalances = _rebalances(group, effects)
     if not group.tells_topics:
-        return {"rebalances": True, "remark": "no forecast: it told nothing of its members, as while it rebalances"}
+        return {"rebalances": rebalances, "remark": SILENT}
+    if not rebalances:
+        return {}
     strategy = OF_BROKERS.get(group.assignor or "") if group.broker_assigns else group.assignor
     if strategy not in STRATEGIES:
         return {"rebalances": True, "remark": "no forecast: its assignor is not one of Kafka's"}

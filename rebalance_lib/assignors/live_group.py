@@ -1,7 +1,8 @@
 """A consumer group of a live cluster, as a snapshot kept it.
 
 What members subscribe to and have is not always told: not while a group rebalances, not of a group that could not be
-described, and not of members whose bytes make no sense. Then the group's committed offsets tell what it reads.
+described, and not of members whose bytes make no sense. Then it reads what the others tell, and what it has committed
+offsets for; it may read more.
 """
 
 from __future__ import annotations
@@ -103,17 +104,20 @@ class LiveGroup:
 
     @cached_property
     def topics(self) -> set[str]:
-        """What it reads: what its members subscribe to, if that is known, else what it has committed offsets for."""
+        """What it reads: what its members subscribe to; if not all tell that, also what else is known of it."""
+        told = {topic for member in self.members for topic in member.subscription.topics}
         if self.tells_topics:
-            return {topic for member in self.members for topic in member.subscription.topics}
-        return {topic for topic, _ in self.committed}
+            return told
+        return told | {topic for topic, _ in self._owned} | {topic for topic, _ in self.committed}
 
     @cached_property
     def partitions(self) -> list[tuple[str, int]]:
-        """What it reads: what its members have, if that is known, else what it has committed offsets for."""
-        if self.tells_partitions:
-            return [partition for member in self.members for partition in member.subscription.owned]
-        return self.committed
+        """What it reads, each once: what its members have; if not all tell that, also what it has committed."""
+        return list(dict.fromkeys(self._owned if self.tells_partitions else [*self._owned, *self.committed]))
+
+    @property
+    def _owned(self) -> list[tuple[str, int]]:
+        return [partition for member in self.members for partition in member.subscription.owned]
 
     @cached_property
     def has_racks(self) -> bool:

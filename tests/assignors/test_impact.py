@@ -187,8 +187,31 @@ def test_of_a_group_in_the_middle_of_a_rebalance_committed_offsets_tell_what_it_
     silent = members(("m1", None, None), assignor=None, state="CompletingRebalance", topics=None)
     row = told(silent, Effects(TWO, plan(orders={0: [2, 1], 2: [3, 1]})), {("orders", 0): 4})
     assert (row["rebalances"], row["leaders_change"], row["lag"], row["shares"]) == (True, 1, 6, None)
-    assert row["remark"].startswith("no forecast: it told nothing of its members")
-    assert not told(silent, Effects(TWO, plan(audit={0: [2]})), {("orders", 0): 4})["rebalances"]
+    assert row["remark"].startswith("no forecast: not all of its members tell what they subscribe to")
+    row = told(silent, Effects(TWO, plan(audit={0: [2]})), {("orders", 0): 4})
+    assert (row["rebalances"], row["leaders_change"]) == (False, 0)
+    assert row["remark"].endswith("it may read more")
+
+
+def test_what_the_others_tell_counts_though_one_member_tells_nothing():
+    """m1 tells all, m2 nothing; audit is only committed."""
+    people = pa.concat_tables([members(M1), members(("m2", None, None), topics=None)])
+    row = told(people, Effects(TWO, plan(orders={0: [2, 1], 2: [3, 1]}, audit={0: [2]})), {("audit", 0): 1})
+    assert (row["rebalances"], row["leaders_change"], row["shares"]) == (True, 2, None)
+    assert told(people, Effects(TWO, plan(audit={2: [1]})), {("audit", 0): 1})["rebalances"]
+    row = told(people, Effects(TWO, plan(audit={2: [1]})))
+    assert not row["rebalances"]
+    assert row["remark"].startswith("no forecast: not all of its members tell")
+
+
+def test_what_a_member_has_tells_what_it_reads_though_its_subscription_makes_no_sense():
+    row = told(members(M1, topics=None), Effects(TWO, plan(orders={2: [3, 1]})))
+    assert row["rebalances"]
+
+
+def test_a_partition_that_two_members_claim_counts_once():
+    row = told(members(M1, ("m2", {"orders": [0]}, None)), Effects(TWO, plan(orders={0: [2, 1]})))
+    assert row["leaders_change"] == 1
 
 
 def test_a_group_that_could_not_be_described_says_so():
