@@ -39,11 +39,9 @@ class Effects:
     entries: pa.Table
     _racks_of: dict[str, list[list[str]]] = field(default_factory=dict, init=False, repr=False)  # many groups ask
 
-    @cached_property
+    @property
     def _replicas(self) -> pa.Table:
-        """Those that there are; one that is only being added is not there yet."""
-        rows = self.snapshot.replicas
-        return rows.filter(pc.invert(rows["adding"]))
+        return self.snapshot.replicas
 
     @cached_property
     def _place(self) -> dict[str, int]:
@@ -133,7 +131,8 @@ class Effects:
     def racks(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """By row and rack, before and after: whether there is a replica."""
         before = np.zeros((self.rows, len(self.rack_names)), np.bool_)
-        self._mark(before, self._rows_of(self._replicas), self._replicas["broker"].to_numpy())
+        there = self._replicas.filter(pc.invert(self._replicas["adding"]))  # one being added may have little of it yet
+        self._mark(before, self._rows_of(there), there["broker"].to_numpy())
         after = before.copy()
         lists = self.entries["replicas"].combine_chunks()
         rows = self._rows_of(self.entries)

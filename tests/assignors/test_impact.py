@@ -138,6 +138,14 @@ def test_who_leads_now_counts_not_who_should():
     assert told(one, Effects(cluster, plan(orders={0: [1, 3]})))["leaders_change"] == 1
 
 
+def test_a_replica_that_is_being_added_may_lead_already():
+    """The one that led before died once this one was in sync."""
+    cluster = snapshot({"orders": [[1, 3]]}, leaders={("orders", 0): 3}, adding={("orders", 0, 3)})
+    one = members(("m1", {"orders": [0]}, None))
+    assert told(one, Effects(cluster, plan(orders={0: [3, 2]})))["leaders_change"] == 0
+    assert told(one, Effects(cluster, plan(orders={0: [2, 3]})))["leaders_change"] == 1
+
+
 def test_a_replica_that_is_only_being_added_is_not_near_yet():
     cluster = snapshot({"orders": [[1, 3]]}, adding={("orders", 0, 3)})
     row = told(members(("m1", {"orders": [0]}, "c"), assignor="own"), Effects(cluster, plan(orders={0: [1, 3]})))
