@@ -48,18 +48,23 @@ def digests(plans: Sequence[Plan]) -> Reader:
 
 
 def tables(directories: Sequence[tuple[int, str]], name: str, columns: pa.Schema) -> Reader:
-    """Some columns of a Parquet file that each run has; those that a file does not have are null, as Spark reads it."""
+    """Some columns of a Parquet file that each run has."""
 
     def read(number: int) -> pa.Table:
         run, directory = directories[number]
-        with Artifacts(directory).open_parquet(name) as file:
-            table = file.read([column for column in columns.names if column in file.schema_arrow.names])
-        absent = [column for column in columns if column.name not in table.column_names]
-        for column in absent:
-            table = table.append_column(column, pa.nulls(table.num_rows, column.type))
-        return _labelled(table.select(columns.names).cast(columns), run=run)
+        return _labelled(table(directory, name, columns), run=run)
 
     return _each(read)
+
+
+def table(directory: str, name: str, columns: pa.Schema) -> pa.Table:
+    """Some columns of a Parquet file; those that it does not have are null, as Spark reads it."""
+    with Artifacts(directory).open_parquet(name) as file:
+        found = file.read([column for column in columns.names if column in file.schema_arrow.names])
+    for column in columns:
+        if column.name not in found.column_names:
+            found = found.append_column(column, pa.nulls(found.num_rows, column.type))
+    return found.select(columns.names).cast(columns)
 
 
 def _each(read: Callable[[int], pa.Table]) -> Reader:
