@@ -69,8 +69,8 @@ class LiveGroup:
 
     @classmethod
     def of(cls, members: pa.Table, offsets: pa.Table) -> LiveGroup:
-        """From its rows of `GROUP_MEMBERS` and `GROUP_OFFSETS`."""
-        rows = members.to_pylist()
+        """From its rows of `GROUP_MEMBERS` and `GROUP_OFFSETS`, in any order: sticky assignors look at the order."""
+        rows = sorted(members.to_pylist(), key=lambda row: row["member"] or "")
         first = rows[0]
         return cls(
             first["group"],

@@ -118,6 +118,13 @@ def test_a_member_that_was_idle_gets_a_new_partition():
     assert (row["idle_before"], row["idle_after"], row["change_hands"]) == (1, 0, 0)
 
 
+@pytest.mark.parametrize("assignor", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+def test_the_order_of_rows_does_not_matter(assignor):
+    people = members(M1, M2, ("m3", {}, None), assignor=assignor)
+    grown = Effects(TWO, plan(orders={2: [3, 1], 3: [1, 2]}))
+    assert told(people.take([2, 0, 1]), grown) == told(people, grown)
+
+
 def test_a_cooperative_group_is_forecast_at_rest():
     """Its second member is new: it gets its share only after the first has given it up."""
     people = members(("m1", {"orders": [0, 1]}, None), ("m2", {}, None), assignor="cooperative-sticky")

@@ -7,15 +7,17 @@ import pytest
 
 from bench.clusters import Parameters, generate
 from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.assignors import STRATEGIES
 from rebalance_lib.execution import Run
 from rebalance_lib.jobs import compute_placement as job
 from rebalance_lib.planner import Choice, ClusterModel, Mode, Request, candidates
 from rebalance_lib.report import summarize, with_groups
 from rebalance_lib.topology import GROUP_MEMBERS, GROUP_OFFSETS, Groups
 
+OTHER, GROWS = "t00000", "t00001"
 REQUESTS = {
     "balance": Request(Mode.BALANCE),
-    "partitions": Request(Mode.PARTITIONS, topics=("t00001",), partitions=60),
+    "partitions": Request(Mode.PARTITIONS, topics=(GROWS,), partitions=60),
 }
 
 
@@ -23,27 +25,23 @@ def cluster(seed):
     return generate(Parameters(scenario="skew", partitions=120, brokers=6, seed=seed)).snapshot()
 
 
-def groups(snapshot, number=3):
-    """Groups that read one topic each, and one that only commits offsets."""
-    counts = snapshot.replicas.group_by("topic").aggregate([("partition", "max")]).sort_by("topic").to_pylist()
-    members, offsets = [], []
-    for n, row in enumerate(counts[:number]):
-        topic, last = row["topic"], row["partition_max"]
-        for place, assignor in enumerate(("range", "sticky")):
-            has = [p for p in range(last + 1) if p % 2 == place]
-            members.append(
-                {
-                    "group": f"g{n}",
-                    "type": "classic",
-                    "state": "Stable",
-                    "assignor": assignor,
-                    "member": f"m{place}",
-                    "topics": [topic],
-                    "assignment": [{"topic": topic, "partitions": has}] if has else [],
-                }
-            )
-        offsets.append({"group": "export", "topic": topic, "partition": last, "committed": 1})
-    members.append({"group": "export", "type": "classic", "state": "Empty"})
+def groups(snapshot, assignors=tuple(STRATEGIES)):
+    """A group for each assignor, all of which read one topic, and one that only commits offsets.
+
+    The first member of the sticky one subscribes to another topic as well.
+    """
+    counts = snapshot.replicas.group_by("topic").aggregate([("partition", "max")]).to_pylist()
+    last = {row["topic"]: row["partition_max"] for row in counts}
+    members = [{"group": "export", "type": "classic", "state": "Empty"}]
+    for assignor in assignors:
+        common = {"group": assignor, "type": "classic", "state": "Stable", "assignor": assignor}
+        for place in range(3):
+            has = {GROWS: [p for p in range(last[GROWS] + 1) if p % 3 == place]}
+            if (assignor, place) == ("sticky", 0):
+                has[OTHER] = list(range(last[OTHER] + 1))
+            assignment = [{"topic": topic, "partitions": listed} for topic, listed in has.items() if listed]
+            members.append({**common, "member": f"m{place}", "topics": list(has), "assignment": assignment})
+    offsets = [{"group": "export", "topic": GROWS, "partition": last[GROWS], "committed": 1}]
     return Groups(
         pa.Table.from_pylist(members, schema=GROUP_MEMBERS), pa.Table.from_pylist(offsets, schema=GROUP_OFFSETS)
     )
@@ -75,11 +73,14 @@ def test_new_partitions_are_told_in_the_review_with_all_that_a_group_has_then(sp
     run = run_of(tmp_path, snapshot, groups(snapshot))
     state = job.prepare(run.uri, REQUESTS["partitions"])
     job.compute(spark, [state])
-    (row,) = [r for r in (run.artifacts / "plan").read_table("groups.parquet").to_pylist() if r["rebalances"]]
-    assert row["partitions_after"] == 60
-    assert sum(share["after"] for share in row["shares"]) == 60
+    rows = [r for r in (run.artifacts / "plan").read_table("groups.parquet").to_pylist() if r["rebalances"]]
+    assert {row["assignor"] for row in rows} == set(STRATEGIES)
+    for row in rows:
+        assert row["partitions_after"] == row["partitions_before"] + 57  # it had 3
+        assert sum(share["after"] for share in row["shares"]) == row["partitions_after"]
+        assert row["remark"] is None
     review = (run.artifacts / "plan").read_text("review.md")
-    assert "**Consumer groups**: of 4, 1 is touched; 1 rebalances" in review
+    assert "**Consumer groups**: of 5, 4 are touched; 4 rebalance" in review
     assert "Records with a key go to other partitions" in review
 
 
@@ -94,7 +95,7 @@ def test_a_cluster_without_groups_has_none_that_are_touched(spark, tmp_path):
 
 def test_each_cluster_of_a_fleet_has_its_own_groups_and_one_without_says_so(spark, tmp_path):
     snapshots = [cluster(seed) for seed in (1, 2, 3)]
-    found = [groups(snapshots[0], 1), None, groups(snapshots[2], 3)]
+    found = [groups(snapshots[0], ["sticky"]), None, groups(snapshots[2], ["range", "roundrobin", "sticky"])]
     runs = [run_of(tmp_path / str(n), *both) for n, both in enumerate(zip(snapshots, found, strict=True))]
     states = [job.prepare(run.uri, Request(Mode.BALANCE)) for run in runs]
     job.compute(spark, states)
@@ -102,3 +103,34 @@ def test_each_cluster_of_a_fleet_has_its_own_groups_and_one_without_says_so(spar
     assert [one and one["read"] for one in read] == [2, None, 4]
     assert not (runs[1].artifacts / "plan").exists("groups.parquet")
     assert "Consumer groups are not known" in (runs[1].artifacts / "plan").read_text("review.md")
+
+
+def cut_short(data):
+    return data[: len(data) // 2]
+
+
+def with_a_bad_page(data):
+    """Its footer is whole: only who reads the rows finds out."""
+    return data[:4] + bytes(len(data[4:200])) + data[200:]
+
+
+def test_a_cluster_whose_groups_are_damaged_is_planned_without_them_and_the_others_with_theirs(spark, tmp_path, capfd):
+    damage = {
+        "cut": ("group_members.parquet", cut_short),
+        "page": ("group_members.parquet", with_a_bad_page),
+        "offsets": ("group_offsets.parquet", with_a_bad_page),
+    }
+    snapshot = cluster(3)
+    runs = {name: run_of(tmp_path / name, snapshot, groups(snapshot)) for name in ("whole", *damage)}
+    for name, (file, spoiled) in damage.items():
+        kept = runs[name].artifacts / "snapshot"
+        kept.write_bytes(file, spoiled(kept.read_bytes(file)))
+    states = [job.prepare(run.uri, Request(Mode.BALANCE)) for run in runs.values()]
+    job.compute(spark, states)
+    assert [state.errors for state in states] == [()] * len(runs)
+    told = {name: run.summary()["candidates"]["full"]["groups"] for name, run in runs.items()}
+    assert {name: one and one["read"] for name, one in told.items()} == {"whole": 5} | dict.fromkeys(damage)
+    said = capfd.readouterr().err
+    for name in damage:
+        assert f"{runs[name].uri} is planned without its consumer groups: they cannot be read" in said
+        assert "Consumer groups are not known" in (runs[name].artifacts / "plan").read_text("review.md")
