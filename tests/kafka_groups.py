@@ -5,21 +5,25 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from typing import Any, Self
 
 from kafka import KafkaConsumer, TopicPartition
-from kafka.errors import CoordinatorNotAvailableError, NoError
+from kafka.errors import CoordinatorNotAvailableError, KafkaError, NoError
 from kafka.structs import OffsetAndMetadata
 
 from rebalance_lib.cluster import Cluster, take_groups
+from rebalance_lib.errors import ClusterError
+from rebalance_lib.topology import Groups
 from sandbox import Sandbox
 from sandbox.cluster import LIBS
 from sandbox.node import java
 
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 SECONDS = 120  # on a busy machine
-SESSION_MS = 60_000  # a client that is late for its heartbeats is put out of its group, and may not come back
+SESSION_MS = 60_000  # a client that is late for its heartbeats is put out of its group
+LAST_ERRORS: dict[str, Exception] = {}  # of consumers, by their group: where a wait fails, this may be why
 
 
 class Consumers:
@@ -63,16 +67,25 @@ class Consumers:
         self._stack.callback(process.terminate)
 
     def _read(self, group: str, topic: str, **settings: Any) -> None:
+        """Read until all is closed, with a new consumer after each one that failed."""
         servers = self._sandbox.bootstrap_servers.split(",")
-        settings = {"auto_offset_reset": "earliest", "session_timeout_ms": SESSION_MS, **settings}
-        consumer = KafkaConsumer(bootstrap_servers=servers, group_id=group, **settings)
+        timeouts = dict.fromkeys(("session_timeout_ms", "max_poll_interval_ms"), SESSION_MS)
+        settings = {"auto_offset_reset": "earliest", **timeouts, **settings}
+        while not self._stop.is_set():
+            try:
+                with closing(KafkaConsumer(bootstrap_servers=servers, group_id=group, **settings)) as consumer:
+                    self._poll(consumer, topic)
+            except (KafkaError, RuntimeError, OSError) as error:  # the client itself raises the latter two in passing
+                LAST_ERRORS[group] = error
+                self._stop.wait(0.2)
+
+    def _poll(self, consumer: KafkaConsumer, topic: str) -> None:
         # A leader that has not heard of its topic yet gives nobody anything, and may not look again for long.
         while not self._stop.is_set() and not consumer.partitions_for_topic(topic):
             time.sleep(0.1)
         consumer.subscribe([topic])
         while not self._stop.is_set():
             consumer.poll(100)
-        consumer.close()
 
 
 def commit(sandbox: Sandbox, group: str, topic: str, offsets: dict[int, int]) -> None:
@@ -97,7 +110,7 @@ def coordinator(sandbox: Sandbox, group: str) -> int:
                 time.sleep(0.2)
 
 
-def rows(groups: Any, group: str) -> list[dict[str, Any]]:
+def rows(groups: Groups, group: str) -> list[dict[str, Any]]:
     """What is told of the members of a group."""
     return [row for row in groups.members.to_pylist() if row["group"] == group]
 
@@ -106,13 +119,27 @@ def settled(
     cluster: Cluster, group: str, members: int, state: str = "Stable", partitions: int | None = None
 ) -> list[dict[str, Any]]:
     """The rows of a group as soon as it has this state, and so many members and partitions."""
-    deadline = time.monotonic() + SECONDS
-    while True:
-        found = rows(take_groups(cluster), group)
+
+    def is_so(groups: Groups) -> bool:
+        found = rows(groups, group)
         there = [row for row in found if row["member"] is not None]
         held = sum(len(entry["partitions"]) for row in there for entry in row["assignment"] or ())
-        is_so = {row["state"] for row in found} == {state} and len(there) == members
-        if is_so and partitions in (None, held):
-            return found
-        assert time.monotonic() < deadline, found
+        so_far = {row["state"] for row in found} == {state} and len(there) == members
+        return so_far and partitions in (None, held)
+
+    return rows(wait_for(cluster, group, is_so), group)
+
+
+def wait_for(cluster: Cluster, group: str, is_so: Callable[[Groups], bool]) -> Groups:
+    """The groups of a cluster as soon as this one is so; an error of the cluster may pass."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            found = take_groups(cluster)
+            if is_so(found):
+                return found
+            seen: object = rows(found, group)
+        except ClusterError as error:
+            seen = error
+        assert time.monotonic() < deadline, f"{group}: {seen}; last error of its consumers: {LAST_ERRORS.get(group)!r}"
         time.sleep(0.2)

@@ -16,9 +16,9 @@ Broker 1 is then asked for ``billing``, for ``audit``, and for the offsets of bo
 from __future__ import annotations
 
 import struct
-import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from time import sleep
 from typing import Any
 
 import pyarrow as pa
@@ -32,7 +32,6 @@ from rebalance_lib.cluster.messages import ConsumerGroupDescribeRequest
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.topology import GROUP_MEMBERS, GROUP_OFFSETS, Groups
 from rebalance_lib.topology.groups import CLASSIC, CONSUMER, UNKNOWN
-from rebalance_lib.topology.naming import shown
 
 ATTEMPTS = 5  # while groups go from one coordinator to another
 BATCH = 200  # groups in one request: the answer has all their members
@@ -47,8 +46,9 @@ Row = dict[str, Any]
 def take_groups(cluster: Cluster) -> Groups:
     """Every consumer group with its members and committed offsets, in order.
 
-    What this user may not describe is one row with the state Unknown; topics that it may not describe have no offsets.
-    The groups of a broker that has just died are missing for the moment that another one needs to take them over.
+    A group that this user may not describe is one row with the state Unknown, and so is one that its coordinator still
+    loads at the last attempt. Topics that this user may not describe have no offsets. The groups of a broker that has
+    just died are missing for the moment that another one needs to take them over.
 
     Raises:
         ClusterError: A broker that is alive did not answer, or is older than Kafka 3.0.
@@ -56,19 +56,15 @@ def take_groups(cluster: Cluster) -> Groups:
     for attempt in range(1, ATTEMPTS + 1):
         alive = cluster.alive_brokers().keys()
         try:
-            return _groups_of(cluster, alive)
-        except _MovedError:
-            if attempt == ATTEMPTS:
-                raise
+            groups, silent = _groups_of(cluster, alive)
         except ClusterError:
             if cluster.alive_brokers().keys() >= alive:
                 raise
-        time.sleep(0.2 * 2**attempt)  # others coordinate the groups now, or will soon
+        else:
+            if not silent or attempt == ATTEMPTS:
+                return groups
+        sleep(0.2 * 2**attempt)  # others coordinate the groups now, or will soon
     raise ClusterError("brokers went away, one after the other, while they were asked for their groups; try again")
-
-
-class _MovedError(ClusterError):
-    """A group is just being taken over by another coordinator."""
 
 
 def groups_or_none(cluster: Cluster, tell: Callable[[str], object]) -> Groups | None:
@@ -80,24 +76,30 @@ def groups_or_none(cluster: Cluster, tell: Callable[[str], object]) -> Groups | 
         return None
 
 
-def _groups_of(cluster: Cluster, brokers: Iterable[int]) -> Groups:
+def _groups_of(cluster: Cluster, brokers: Iterable[int]) -> tuple[Groups, set[str]]:
+    """The groups, and those among them of which their coordinators will tell in a moment: here they are Unknown."""
     # A group that moved while brokers were asked is on two lists: it is where it was seen last.
     listed = {group: (broker, kind) for broker in sorted(brokers) for group, kind in _listed(cluster, broker).items()}
     members: list[Row] = []
     offsets: list[Row] = []
+    silent: set[str] = set()
     for broker in sorted({broker for broker, _ in listed.values()}):
         here = sorted(group for group, (coordinator, _) in listed.items() if coordinator == broker)
         for begin in range(0, len(here), BATCH):
             batch = here[begin : begin + BATCH]
             for kind in (CLASSIC, CONSUMER):
-                members += _members(cluster, broker, kind, [group for group in batch if listed[group][1] == kind])
-            offsets += _offsets(cluster, broker, batch)
+                own = [group for group in batch if listed[group][1] == kind]
+                members += _members(cluster, broker, kind, own, silent)
+            offsets += _offsets(cluster, broker, batch, silent)
+    members = [row for row in members if row["group"] not in silent]
+    members += [_unknown(group, listed[group][1]) for group in silent]
     members.sort(key=lambda row: (row["group"], row["member"] or ""))
     offsets.sort(key=lambda row: (row["group"], row["topic"], row["partition"]))
-    return Groups(
+    groups = Groups(
         members=pa.Table.from_pylist(members, schema=GROUP_MEMBERS),
         offsets=pa.Table.from_pylist(offsets, schema=GROUP_OFFSETS),
     )
+    return groups, silent
 
 
 def _listed(cluster: Cluster, broker: int) -> dict[str, str]:
@@ -110,7 +112,7 @@ def _listed(cluster: Cluster, broker: int) -> dict[str, str]:
     return {group: kind for group, kind in listed.items() if kind in (CLASSIC, CONSUMER)}
 
 
-def _members(cluster: Cluster, broker: int, kind: str, groups: list[str]) -> list[Row]:
+def _members(cluster: Cluster, broker: int, kind: str, groups: list[str], silent: set[str]) -> list[Row]:
     """The rows of these groups of one type: one per member, or one for a group without."""
     if not groups:
         return []
@@ -124,8 +126,8 @@ def _members(cluster: Cluster, broker: int, kind: str, groups: list[str]) -> lis
     for group in answer.groups:
         if group.error_code == GroupIdNotFoundError.errno or group.group_state == DEAD:
             continue  # it is gone since it was listed
-        row = {"group": group.group_id, "type": kind, "state": UNKNOWN, "member": None}
-        if not _is_told(group, broker):
+        row = _unknown(group.group_id, kind)
+        if not _is_told(group, silent):
             rows.append(row)
             continue
         row["state"] = group.group_state
@@ -135,13 +137,16 @@ def _members(cluster: Cluster, broker: int, kind: str, groups: list[str]) -> lis
     return rows
 
 
-def _is_told(group: Any, broker: int) -> bool:
-    """Whether a broker told of a group, and not that this user may not know; raises where it will in a moment."""
+def _unknown(group: str, kind: str) -> Row:
+    return {"group": group, "type": kind, "state": UNKNOWN, "member": None}
+
+
+def _is_told(group: Any, silent: set[str]) -> bool:
+    """Whether a broker told of a group; those that it will tell of in a moment are noted as silent."""
     if group.error_code == NoError.errno:
         return True
-    error = for_code(group.error_code)
-    if error.retriable:
-        raise _MovedError(f"broker {broker} does not tell of group {shown(group.group_id)}: {error.__name__}")
+    if for_code(group.error_code).retriable:
+        silent.add(group.group_id)
     return False
 
 
@@ -204,10 +209,15 @@ def _assigned(assignment: Any) -> list[Row]:
 
 def _assignment(entries: Iterable[Any], topic: str) -> list[Row]:
     """What a member has; its numbers are those of clients, who may tell anything."""
-    named = {str(getattr(entry, topic)): sorted(set(entry.partitions)) for entry in entries}
+    named: dict[str, set[int]] = {}
+    for entry in entries:
+        name = getattr(entry, topic)
+        if not isinstance(name, str):
+            raise ValueError("a topic has no name")
+        named.setdefault(name, set()).update(entry.partitions)
     if any(number < 0 for numbers in named.values() for number in numbers):
         raise ValueError("a partition has a number below 0")
-    return [{"topic": name, "partitions": partitions} for name, partitions in sorted(named.items()) if partitions]
+    return [{"topic": name, "partitions": sorted(numbers)} for name, numbers in sorted(named.items()) if numbers]
 
 
 def _decoded(kind: Any, raw: bytes | None, read: Callable[[Any], Any]) -> Any:
@@ -224,7 +234,7 @@ def _decoded(kind: Any, raw: bytes | None, read: Callable[[Any], Any]) -> Any:
     return None
 
 
-def _offsets(cluster: Cluster, broker: int, groups: list[str]) -> list[Row]:
+def _offsets(cluster: Cluster, broker: int, groups: list[str], silent: set[str]) -> list[Row]:
     """The rows of all that these groups have committed."""
     wanted = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
     # Before version 8, a request is for one group; from version 10 on, topics have no names.
@@ -238,7 +248,7 @@ def _offsets(cluster: Cluster, broker: int, groups: list[str]) -> list[Row]:
             "committed": partition.committed_offset,
         }
         for group in answer.groups
-        if _is_told(group, broker)
+        if _is_told(group, silent)
         for topic in group.topics
         for partition in topic.partitions
         if partition.error_code == NoError.errno and partition.committed_offset >= 0

@@ -6,9 +6,12 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from kafka import KafkaConsumer
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
-from kafka.protocol.consumer import JoinGroupRequest, SyncGroupRequest
-from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
+from kafka.errors import KafkaError
+from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.consumer import JoinGroupRequest, OffsetFetchRequest, SyncGroupRequest
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from rebalance_lib.artifacts import SNAPSHOT, read_groups
 from rebalance_lib.cluster import Cluster, groups_or_none, take_groups
@@ -17,7 +20,7 @@ from rebalance_lib.errors import ClusterError
 from rebalance_lib.execution import Run
 from rebalance_lib.topology import GROUP_MEMBERS, GROUP_OFFSETS
 from sandbox import Sandbox
-from tests.kafka_groups import SECONDS, Consumers, commit, coordinator, rows, settled
+from tests.kafka_groups import LAST_ERRORS, SECONDS, Consumers, commit, coordinator, rows, settled, wait_for
 
 PASSWORD = "planted-Pa55word"  # noqa: S105
 CONFIG = {
@@ -48,10 +51,7 @@ def offsets(groups, group):
 
 
 def wait_for_offsets(cluster, group, expected):
-    deadline = time.monotonic() + SECONDS
-    while (found := offsets(take_groups(cluster), group)) != expected:
-        assert time.monotonic() < deadline, found
-        time.sleep(0.2)
+    wait_for(cluster, group, lambda groups: offsets(groups, group) == expected)
 
 
 def assigned(row):
@@ -63,7 +63,7 @@ def join_by_hand(kafka, cluster, group, *, kind, metadata, assignment):
 
     Without an assignment, the group stays in the middle of its rebalance.
     """
-    broker = coordinator(kafka, group)
+    deadline = time.monotonic() + SECONDS
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="own", metadata=metadata)
     join = JoinGroupRequest(
         group_id=group,
@@ -74,7 +74,13 @@ def join_by_hand(kafka, cluster, group, *, kind, metadata, assignment):
         protocols=[protocol],
         max_version=3,
     )
-    joined = cluster.ask_broker("no join", broker, join)
+    while True:
+        broker = coordinator(kafka, group)
+        joined = cluster.ask_broker("no join", broker, join)
+        if joined.error_code == 0:
+            break
+        assert time.monotonic() < deadline, joined
+        time.sleep(0.2)
     if assignment is None:
         return
     told = SyncGroupRequest.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment)
@@ -99,6 +105,36 @@ def test_the_members_of_a_group_share_its_partitions(cluster, topic, consumers):
     assert common == {("classic", "range", "127.0.0.1", None, None)}
     assert [row["topics"] for row in found] == [[name], [name]]
     assert sorted(pair for row in found for pair in assigned(row)) == [(name, [0, 1]), (name, [2])]
+
+
+def test_a_consumer_of_these_tests_that_fails_comes_back(cluster, topic, consumers, monkeypatch):
+    name, poll, failures = topic("groups-again", [[1], [2]], size=20_000), KafkaConsumer.poll, [KafkaError("once")]
+
+    def failing(self, *arguments):
+        found = poll(self, *arguments)
+        if found and failures:
+            raise failures.pop()
+        return found
+
+    monkeypatch.setattr(KafkaConsumer, "poll", failing)
+    consumers.join("again", name, client_id="client")
+    wait_for(cluster, "again", lambda _: not failures)
+    settled(cluster, "again", members=1, partitions=2)
+    assert str(LAST_ERRORS["again"]) == "KafkaError: once"
+
+
+def test_a_wait_goes_on_after_an_error_of_the_cluster(cluster, kafka, topic, monkeypatch):
+    commit(kafka, "waited", topic("groups-waited", [[1]]), {0: 0})
+    listed, errors = Cluster.coordinated_groups, [ClusterError("in passing")]
+
+    def failing(self, broker):
+        if errors:
+            raise errors.pop()
+        return listed(self, broker)
+
+    monkeypatch.setattr(Cluster, "coordinated_groups", failing)
+    settled(cluster, "waited", members=0, state="Empty")
+    assert not errors
 
 
 def test_what_a_group_has_read_stays_when_its_members_have_left(cluster, topic, consumers):
@@ -163,8 +199,9 @@ VERSION = b"\x00\x00"
         (VERSION + ONE + b"\xff\xff" + NULL, VERSION + NULL + NULL),
         (VERSION + NULL + NULL, VERSION + ONE + b"\x00\x01t" + ONE + NULL + NULL),
         (VERSION + NULL + NULL, VERSION + ONE + b"\x00\x01t" + NULL + NULL),
+        (VERSION + NULL + NULL, VERSION + ONE + b"\xff\xff" + ONE + b"\x00\x00\x00\x02" + NULL),
     ],
-    ids=["a topic without a name, no list of topics", "no list, a partition below 0", "no lists"],
+    ids=["a topic without a name, no list of topics", "no list, a partition below 0", "no lists", "a nameless topic"],
 )
 def test_what_a_member_tells_that_cannot_be_is_left_out(metadata, assignment):
     """Brokers pass on what clients tell each other, whatever it is."""
@@ -172,6 +209,14 @@ def test_what_a_member_tells_that_cannot_be_is_left_out(metadata, assignment):
     member = SimpleNamespace(**told, member_metadata=metadata, member_assignment=assignment)
     row = reading._classic_member(member, "Stable")
     assert (row["topics"], row["assignment"], row["rack"]) == (None, None, None)
+
+
+def test_a_topic_that_an_assignment_names_twice_has_the_partitions_of_both():
+    two, three = (b"\x00\x01t" + ONE + bytes([0, 0, 0, number]) for number in (2, 3))
+    again = b"\x00\x01t" + ONE + b"\x00\x00\x00\x02"
+    raw = VERSION + b"\x00\x00\x00\x03" + three + two + again + NULL
+    found = reading._decoded(ConsumerProtocolAssignment, raw, reading._assigned)
+    assert found == [{"topic": "t", "partitions": [2, 3]}]
 
 
 def test_in_the_middle_of_a_rebalance_nothing_is_told_of_members_but_offsets_are(cluster, kafka, topic):
@@ -196,21 +241,50 @@ def test_members_with_one_pattern_have_all_topics_that_any_of_them_has():
     assert not any(reading.PATTERN in row for row in found)
 
 
-def test_a_group_that_is_just_taken_over_is_asked_for_again(cluster, kafka, monkeypatch):
-    answers = iter([reading._MovedError("it moves"), reading._MovedError("it moves"), None])
-    look = reading._groups_of
+LOADING = 14  # COORDINATOR_LOAD_IN_PROGRESS
 
-    def once_more(*arguments):
-        if error := next(answers):
-            raise error
-        return look(*arguments)
 
-    monkeypatch.setattr(reading, "_groups_of", once_more)
-    monkeypatch.setattr(reading.time, "sleep", lambda _: None)
-    assert take_groups(cluster).members.schema == GROUP_MEMBERS
-    loading = SimpleNamespace(error_code=14, group_id="late")
-    with pytest.raises(ClusterError, match='does not tell of group "late": CoordinatorLoadInProgress'):
-        reading._is_told(loading, 1)
+def let_load(monkeypatch, group, request, times):
+    """Let its broker answer so many times that it is still loading this group; returns how often it was asked."""
+    ask, asked = Cluster.ask_broker, []
+
+    def answered(self, what, broker, message):
+        answer = ask(self, what, broker, message)
+        for one in answer.groups:
+            if isinstance(message, request) and one.group_id == group:
+                asked.append(broker)
+                one.error_code = LOADING if len(asked) <= times else one.error_code
+        return answer
+
+    monkeypatch.setattr(Cluster, "ask_broker", answered)
+    monkeypatch.setattr(reading, "sleep", lambda _: None)
+    return asked
+
+
+def test_a_group_that_is_just_taken_over_is_asked_for_again(cluster, kafka, topic, monkeypatch):
+    name = topic("groups-loaded", [[1]])
+    commit(kafka, "loaded", name, {0: 3})
+    asked = let_load(monkeypatch, "loaded", DescribeGroupsRequest, times=2)
+    found = take_groups(cluster)
+    assert [row["state"] for row in rows(found, "loaded")] == ["Empty"]
+    assert offsets(found, "loaded") == {(name, 0): 3}
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize("request_", [DescribeGroupsRequest, OffsetFetchRequest])
+def test_a_group_whose_coordinator_goes_on_loading_is_unknown_and_the_others_are_there(
+    cluster, kafka, topic, monkeypatch, request_
+):
+    name = topic("groups-loading", [[1]])
+    for group in ("loading", "beside"):
+        commit(kafka, group, name, {0: 3})
+    let_load(monkeypatch, "loading", request_, times=1_000)
+    found = take_groups(cluster)
+    assert [(row["state"], row["member"]) for row in rows(found, "loading")] == [("Unknown", None)]
+    assert [row["state"] for row in rows(found, "beside")] == ["Empty"]
+    assert offsets(found, "beside") == {(name, 0): 3}
+    listed = found.members["group"].to_pylist()
+    assert listed == sorted(listed)
 
 
 def test_a_subscription_that_names_a_newer_version_than_it_has_is_read(cluster, kafka):
@@ -276,7 +350,9 @@ def test_the_groups_of_a_dead_coordinator_are_where_they_moved_to(cluster, kafka
     dead = coordinator(kafka, "orphan")
     kafka.kill(dead)
     try:
+        deadline = time.monotonic() + SECONDS
         while dead in cluster.alive_brokers():
+            assert time.monotonic() < deadline
             time.sleep(0.2)
         settled(cluster, "orphan", members=0, state="Empty")  # a moment later, when another broker has taken over
         assert offsets(take_groups(cluster), "orphan") == {(name, 0): 1}
