@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -15,11 +13,11 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 from rebalance_lib.assignors.effects import Effects
 from rebalance_lib.assignors.impact import OF_BROKERS, forecast, impact
 from rebalance_lib.assignors.live_group import LiveGroup
-from rebalance_lib.cluster import Cluster, take_groups, take_snapshot
+from rebalance_lib.cluster import Cluster, take_snapshot
 from rebalance_lib.topology import GROUP_OFFSETS
 from sandbox import Sandbox
 from tests.kafka_data import write_topic
-from tests.kafka_groups import SECONDS, Consumers, settled
+from tests.kafka_groups import Consumers, rows, wait_for
 
 MEMBERS = 5
 BEFORE, AFTER = 7, 12
@@ -58,36 +56,43 @@ def make(kafka, topic):
 
 
 def partitions(row):
-    return {(entry["topic"], n) for entry in row["assignment"] for n in entry["partitions"]}
+    return {(entry["topic"], n) for entry in row["assignment"] or () for n in entry["partitions"]}
 
 
 def at_rest(cluster, group, members, count):
-    """The partitions of each member, once all that the topic has are shared, each once."""
-    deadline = time.monotonic() + SECONDS
-    while True:
-        found = settled(cluster, group, members)
-        held = [one for row in found if row["assignment"] is not None for one in partitions(row)]
-        if len(held) == len(set(held)) == count:
-            return {row["member"]: partitions(row) for row in found}
-        assert time.monotonic() < deadline, found
-        time.sleep(0.2)
+    """The group as it is once all partitions that the topic has are shared, each once."""
+
+    def is_so(groups):
+        found = rows(groups, group)
+        if {row["state"] for row in found} != {"Stable"} or len(found) != members:
+            return False
+        held = [one for row in found for one in partitions(row)]
+        return len(held) == len(set(held)) == count
+
+    own = wait_for(cluster, group, is_so).members.filter(pc.field("group") == group)
+    return LiveGroup.of(own, GROUP_OFFSETS.empty_table())
+
+
+def by_client(live, assignment=None):
+    """What each member has, or is to have, by its client id: a client that joins again has another member id."""
+    given = assignment or {member.name: member.subscription.owned for member in live.members}
+    return {member.client_id: set(given[member.name]) for member in live.members}
 
 
 class Growing:
     """A group whose topic gets more partitions, before and after."""
 
     def __init__(self, cluster, group, topic, members):
-        self.before = at_rest(cluster, group, members, BEFORE)
+        live = at_rest(cluster, group, members, BEFORE)
+        self.before = by_client(live)
         listed = [{"topic": topic, "partition": n, "replicas": [1]} for n in range(BEFORE, AFTER)]
         effects = Effects(take_snapshot(cluster), pa.Table.from_pylist(listed, schema=ENTRIES))
-        own = take_groups(cluster).members.filter(pc.field("group") == group)
-        live = LiveGroup.of(own, GROUP_OFFSETS.empty_table())
         self.told, self.assignor = impact(live, effects), live.assignor
         strategy = OF_BROKERS[live.assignor] if live.broker_assigns else live.assignor
         expected, _ = forecast(strategy, live, effects)
-        self.expected = {name: set(has) for name, has in expected.items()}
+        self.expected = by_client(live, expected)
         cluster.create_partitions(topic, AFTER, [[1]] * (AFTER - BEFORE))
-        self.after = at_rest(cluster, group, members, AFTER)
+        self.after = by_client(at_rest(cluster, group, members, AFTER))
 
     def sizes(self, assignment):
         return sorted(len(has) for has in assignment.values())
@@ -129,8 +134,9 @@ def test_a_group_whose_broker_assigns_reaches_sizes_and_keeps_as_many_as_was_for
 ):
     topic = f"grows-by-broker-{assignor}"
     make(kafka, topic)
-    for _ in range(3):
-        consumers.join_java(topic, topic, group_protocol="consumer", group_remote_assignor=assignor)
+    for number in range(3):
+        name = f"{assignor}-{number}"
+        consumers.join_java(topic, topic, client_id=name, group_protocol="consumer", group_remote_assignor=assignor)
     group = Growing(cluster, topic, topic, 3)
     assert group.assignor == assignor
     assert told_sizes(group.told) == group.sizes(group.after) == [4, 4, 4]

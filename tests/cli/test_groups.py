@@ -92,10 +92,8 @@ def test_groups_are_shown_with_their_lag(ours, cluster, kafka, topic):
         ["cli-reading", "Stable", "range", "1", "1", "2", "2", "2"]
     ]
     assert "Members" not in shown.out
-    assert {group["group"]: (group["state"], group["partitions"]) for group in listed.json["groups"]} == {
-        "cli-late": ("Empty", 0),
-        "cli-reading": ("Stable", 2),
-    }
+    found = {group["group"]: (group["state"], group["partitions"]) for group in listed.json["groups"]}
+    assert (found["cli-late"], found["cli-reading"]) == (("Empty", 0), ("Stable", 2))
     assert "members" not in listed.json
     assert "cli-late" not in one.out
     assert f"{name}-0,{name}-1" in one.out
