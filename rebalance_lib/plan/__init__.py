@@ -1,11 +1,11 @@
 """Reassignment plans: their JSON, their digest, what they change, the way back, and what makes one right."""
 
-from rebalance_lib.plan.assignment import changes_only, current_assignment
+from rebalance_lib.plan.assignment import current_assignment
 from rebalance_lib.plan.diff import DIFF_SCHEMA, PlanDiff, SizeSource, diff
 from rebalance_lib.plan.plan import PLAN_SCHEMA, Plan, PlanEntry
 from rebalance_lib.plan.reassignment_json import format_plan, parse_plan
 from rebalance_lib.plan.rollback import rollback
-from rebalance_lib.plan.topics_json import format_topics_to_move, parse_topics_to_move
+from rebalance_lib.plan.topics_json import parse_topics_to_move
 from rebalance_lib.plan.verify import Rule, Violation, verify_plan
 
 __all__ = [
@@ -17,11 +17,9 @@ __all__ = [
     "Rule",
     "SizeSource",
     "Violation",
-    "changes_only",
     "current_assignment",
     "diff",
     "format_plan",
-    "format_topics_to_move",
     "parse_plan",
     "parse_topics_to_move",
     "rollback",

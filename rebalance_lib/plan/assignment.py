@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_lib.plan.columns import Lists, find_sorted, partition_keys
-from rebalance_lib.plan.diff import diff
+from rebalance_lib.plan.columns import Lists, partition_keys
 from rebalance_lib.plan.plan import Plan
 from rebalance_lib.topology import Snapshot
 
@@ -48,9 +47,3 @@ def _in_order(rows: pa.Table) -> pa.Table:
     if np.all((keys[1:] > keys[:-1]) | ((keys[1:] == keys[:-1]) & (position[1:] > position[:-1]))):
         return rows
     return rows.take(pa.array(np.lexsort((position, keys))))
-
-
-def changes_only(before: Plan, target: Plan) -> Plan:
-    """The entries of the target that differ from the assignment before: what there is to execute."""
-    keys, known = partition_keys(diff(before, target).changes, target.entries)
-    return Plan.from_table(target.entries.take(pa.array(find_sorted(known, keys))))

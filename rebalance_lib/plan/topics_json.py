@@ -11,11 +11,10 @@ is kept.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from rebalance_lib.errors import PlanFormatError
-from rebalance_lib.plan.documents import VERSION, check_keys, check_text, decoded, load_document
+from rebalance_lib.plan.documents import check_keys, check_text, decoded, load_document
 from rebalance_lib.topology.naming import shown, topic_problem
 
 if TYPE_CHECKING:
@@ -36,12 +35,6 @@ def parse_topics_to_move(text: str | bytes) -> tuple[str, ...]:
         check_text(where, "topic", entry["topic"])
         topics.append(entry["topic"])
     return _checked(topics)
-
-
-def format_topics_to_move(topics: Iterable[str]) -> str:
-    """Print topics as Kafka's tool reads them, in the order given; raises as reading would."""
-    document = {"version": VERSION, "topics": [{"topic": topic} for topic in _checked(topics)]}
-    return json.dumps(document, separators=(",", ":")) + "\n"
 
 
 def _checked(topics: Iterable[str]) -> tuple[str, ...]:

@@ -57,7 +57,6 @@ class Figures:
     least_bytes: int
     least_bytes_for_balance: int
     bytes_over_least: float
-    least_leaders_moved: int
     bytes_before: Balance
     bytes_after: Balance
     replicas_before: Balance
@@ -198,7 +197,6 @@ class Outcome:
             least_bytes=least,
             least_bytes_for_balance=self._least_for_balance(*loads["bytes"]),
             bytes_over_least=moved / least if least else 1.0,
-            least_leaders_moved=int(np.maximum(0, loads["leaders"][1] - loads["leaders"][0]).sum()),
             **balances,
         )
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from rebalance_lib.plan import changes_only, current_assignment
-from rebalance_lib.plan.plan import Plan
+from rebalance_lib.plan import current_assignment
 from rebalance_lib.topology import BROKERS, REPLICAS, Broker, Snapshot, TopicPartition
 
 
@@ -74,12 +73,6 @@ def test_an_empty_cluster_has_an_empty_assignment():
 def test_replicas_in_any_order_give_the_same_assignment():
     shuffled = Snapshot("c", "", ORDERS.brokers, ORDERS.replicas.take([2, 1, 0]))
     assert current_assignment(shuffled) == current_assignment(ORDERS)
-
-
-def test_what_stays_as_it_is_is_no_part_of_the_plan():
-    before = Plan.from_assignment({TopicPartition("t", p): [1, 2] for p in range(3)})
-    target = Plan.from_assignment({TopicPartition("t", 0): [1, 2], TopicPartition("t", 2): [2, 1]})
-    assert changes_only(before, target).as_dict() == {TopicPartition("t", 2): (2, 1)}
 
 
 def test_tables_tell_where_they_are_from():
