@@ -331,15 +331,13 @@ def test_a_group_that_this_user_may_not_describe_is_unknown(cluster, kafka, topi
         "sasl_plain_password": PASSWORD,
     }
     expected = {"rights-open": "Empty", "rights-shut": "Unknown"}
-    deadline = time.monotonic() + SECONDS
+
+    def is_so(groups):
+        states = {row["group"]: row["state"] for row in groups.members.to_pylist() if row["group"] in expected}
+        return (states, offsets(groups, "rights-open")) == (expected, {(name, 0): 0})
+
     with Cluster(settings) as limited:
-        while True:  # the brokers hear of rights a moment later
-            found = take_groups(limited)
-            states = {row["group"]: row["state"] for row in found.members.to_pylist() if row["group"] in expected}
-            if (states, offsets(found, "rights-open")) == (expected, {(name, 0): 0}):
-                break
-            assert time.monotonic() < deadline, states
-            time.sleep(0.2)
+        found = wait_for(limited, "rights-shut", is_so)  # the brokers hear of rights a moment later
     assert offsets(found, "rights-shut") == {}
     assert [row["state"] for row in rows(take_groups(cluster), "rights-shut")] == ["Empty"]
 
