@@ -9,6 +9,7 @@ A run is one URI. Below it:
                 brokers_before_after.parquet, groups.parquet,
                 rates.parquet, summary.json, review.md
     run.json                                               which run of which DAG this is
+    shown.json                                             the options and plans of the review as it was first asked
     review.json                                            who chose which candidate, how and when
     throttles.json, throttle.json, wish.json               what stood in the throttle settings before the run, the rate
                                                            that is wanted since, and the last wish that was heard
@@ -45,7 +46,8 @@ from rebalance_lib.storage import Place, locate, scheme_of
 from rebalance_lib.topology import Groups
 
 SNAPSHOT, PLAN, AFTER = "snapshot", "plan", "after"
-RUN, REVIEW, CANCEL, LEFT, PROGRESS = "run.json", "review.json", "cancel.json", "left.json", "progress.json"
+RUN, SHOWN, REVIEW, PROGRESS = "run.json", "shown.json", "review.json", "progress.json"
+CANCEL, LEFT = "cancel.json", "left.json"
 RATES = "rates.parquet"
 GROUP_FILES = ("group_members.parquet", "group_offsets.parquet")  # of a snapshot
 GROUPS = "groups.parquet"  # of a plan: what each candidate does to each consumer group

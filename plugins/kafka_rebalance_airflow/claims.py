@@ -26,14 +26,20 @@ class Claim:
     It is a file beside the runs, named by Kafka's id of the cluster, so that DAGs and connections of one cluster share
     it. It holds for as long as Airflow calls the run that wrote it active: nothing has to be given back, and a run that
     died holds up nobody.
+
+    Args:
+        cluster_id: Kafka's id of the cluster.
+        context: Of a task.
+        of: DAG and id of the run that sees it; those of the task if it is not said.
     """
 
-    def __init__(self, cluster_id: str, context: Context) -> None:
+    def __init__(self, cluster_id: str, context: Context, *, of: tuple[str, str] | None = None) -> None:
         self._file = f"{quote(cluster_id, safe='')}.json"
         self._ti: Any = context["ti"]
+        dag_id, run_id = of or (context["dag"].dag_id, context["run_id"])
         self._mine = {
-            "dag_id": context["dag"].dag_id,
-            "run_id": context["run_id"],
+            "dag_id": dag_id,
+            "run_id": run_id,
             "airflow": conf.get("api", "base_url", fallback=""),
         }
 

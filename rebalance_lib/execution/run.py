@@ -11,6 +11,7 @@ from rebalance_lib.errors import DriftError
 from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.preflight import Preflight, preflight
 from rebalance_lib.execution.progress import Meter, Progress
+from rebalance_lib.execution.saved_throttles import left_behind
 from rebalance_lib.execution.settings import Settings
 from rebalance_lib.execution.status import PlanStatus, plan_status
 from rebalance_lib.plan import Plan, current_assignment, parse_plan
@@ -91,6 +92,10 @@ class Run:
     def review(self) -> dict[str, Any]:
         """Who approved what, and the settings; empty before the review."""
         return dict(self.artifacts.read_json(REVIEW)) if self.artifacts.exists(REVIEW) else {}
+
+    def has_begun(self) -> bool:
+        """Whether something of the run may be on the cluster: it was approved, or has throttles to put back."""
+        return bool(self.review().get("candidate") or left_behind(self.artifacts))
 
     def settings(self) -> Settings:
         """How the plan is carried out, as it was approved."""

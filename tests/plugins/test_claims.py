@@ -26,7 +26,12 @@ def active(tmp_path, monkeypatch):
 def context(active):
     def of(run_id, dag_id="kafka_rebalance"):
         count = lambda dag_id, run_ids, states: len({(dag_id, run_ids[0])} & active)  # noqa: E731
-        return {"dag": SimpleNamespace(dag_id=dag_id), "run_id": run_id, "ti": SimpleNamespace(get_dr_count=count)}
+        return {
+            "dag": SimpleNamespace(dag_id=dag_id),
+            "dag_run": SimpleNamespace(start_date=None),
+            "run_id": run_id,
+            "ti": SimpleNamespace(get_dr_count=count),
+        }
 
     return of
 

@@ -12,9 +12,10 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 from kafka_rebalance_airflow.operators.execution import ExecutePlanOperator, RemoveThrottleOperator
-from kafka_rebalance_airflow.operators.plan import SnapshotTopologyOperator, refuse_if_cancelled
+from kafka_rebalance_airflow.operators.plan import SnapshotTopologyOperator
 from kafka_rebalance_airflow.operators.review import ReviewPlanOperator
 from kafka_rebalance_airflow.triggers.reassignment import PlanReachedTrigger
+from kafka_rebalance_airflow.way_out import refuse_if_cancelled
 from rebalance_lib.artifacts import SNAPSHOT, Artifacts, read_groups
 from rebalance_lib.cluster import Cluster, take_snapshot
 from rebalance_lib.errors import ClusterError
@@ -65,7 +66,7 @@ def test_execution_cleared_on_its_own_puts_the_throttle_on_again(tmp_path, monke
     assert cluster.topic_config(name, REPLICA_LISTS)[LEADER_REPLICAS].value == "0:1"
     assert cluster.broker_config(2, RATES)[RATES[0]].value == "100000"
     step.pop("approved_digest")
-    RemoveThrottleOperator(task_id="remove_throttle", **step).execute({})
+    RemoveThrottleOperator(task_id="remove_throttle", **step).execute(CONTEXT)
     assert cluster.topic_config(name, REPLICA_LISTS) == {}
     assert cluster.reassignments() == {}  # cancelled: it must not run on without a throttle
     assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1,)
@@ -168,28 +169,55 @@ def test_the_trigger_carries_no_secret(monkeypatch):
     }
 
 
-class Told(dict):
-    """XComs of one task."""
-
-    def xcom_push(self, key, value):
-        self[key] = value
-
-    def xcom_pull(self, task_ids, key):
-        return self[key]
-
-
-def test_plans_that_were_exchanged_with_their_summary_while_they_were_reviewed_are_refused(tmp_path, monkeypatch):
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    """Publish plans of these replicas of orders-0 for a run, and ask for their review; returns the run."""
     from airflow.providers.standard.operators.hitl import HITLOperator
 
-    plan = Run(tmp_path.as_uri()).artifacts / "plan"
-    publish_plan(plan, Plan.from_assignment({TopicPartition("orders", 0): [1, 2]}), ORDERS)
     monkeypatch.setattr(HITLOperator, "execute", lambda *_: None)
-    context = {**CONTEXT, "ti": Told()}
-    review_of(tmp_path).execute(context)
+    run = Run(tmp_path.as_uri())
+
+    def ask(*replicas):
+        publish_plan(
+            run.artifacts / "plan", Plan.from_assignment({TopicPartition("orders", 0): list(replicas)}), ORDERS
+        )
+        review_of(tmp_path).execute(CONTEXT)
+        return run
+
+    return ask
+
+
+def answered(option):
+    return {"chosen_options": [option], "params_input": {}, "responded_at": datetime.now(UTC)}
+
+
+def test_plans_that_were_exchanged_with_their_summary_while_they_were_reviewed_are_refused(tmp_path, asked):
+    plan = asked(1, 2).artifacts / "plan"
     publish_plan(plan, Plan.from_assignment({TopicPartition("orders", 0): [2, 1]}), ORDERS)
-    answer = {"chosen_options": ["Approve"], "params_input": {}, "responded_at": datetime.now(UTC)}
     with pytest.raises(AirflowFailException, match="given is not the plan that was shown, sha256:"):
-        review_of(tmp_path).execute_complete(context, answer)
+        review_of(tmp_path).execute_complete(CONTEXT, answered("Approve"))
+
+
+def test_a_review_that_is_asked_again_is_about_the_plans_of_the_first_time(tmp_path, asked, monkeypatch):
+    """Airflow keeps text and options of a task's first question, also when the task is cleared."""
+    from airflow.providers.standard.operators.hitl import ApprovalOperator
+
+    monkeypatch.setattr(ApprovalOperator, "execute_complete", lambda *_: None)
+    first = asked(1, 2).plan().digest
+    with pytest.raises(AirflowFailException, match="Airflow would still show these: trigger a new run"):
+        asked(1)
+    with pytest.raises(AirflowFailException, match=f"is not the plan that was shown, {first}: trigger a new run"):
+        review_of(tmp_path).execute_complete(CONTEXT, answered("Approve"))
+    asked(1, 2)
+    assert review_of(tmp_path).execute_complete(CONTEXT, answered("Approve"))["digest"] == first
+
+
+def test_a_review_that_is_asked_again_voids_the_answer_before(asked):
+    run = asked(1, 2)
+    for name in ("review.json", "progress.json"):
+        run.artifacts.write_json(name, {"candidate": None, "chosen_options": ["Reject"]})
+    asked(1, 2)
+    assert run.artifacts.files() == ["shown.json"]
 
 
 def test_a_review_that_is_cleared_while_moves_are_under_way_winds_them_up(tmp_path, monkeypatch, kafka, cluster, topic):
@@ -204,7 +232,7 @@ def test_a_review_that_is_cleared_while_moves_are_under_way_winds_them_up(tmp_pa
     step = {"kafka_conn_id": "k", "run_uri": run.uri, "approved_digest": run.plan().digest}
     ExecutePlanOperator(task_id="execute_plan", settings={"throttle": "1000"}, **step).execute(CONTEXT)
     assert cluster.reassignments()
-    review_of(tmp_path).execute({**CONTEXT, "ti": Told()})
+    review_of(tmp_path).execute(CONTEXT)
     assert cluster.reassignments() == {}
     assert cluster.topic_config(name, REPLICA_LISTS) == {}
 
@@ -214,7 +242,7 @@ def test_a_run_that_was_cancelled_cannot_be_approved_until_it_begins_anew(tmp_pa
     publish_plan(plan, Plan.from_assignment({TopicPartition("orders", 0): [1, 2]}), ORDERS)
     ask_to_cancel(Artifacts(tmp_path.as_uri()), "ada")
     with pytest.raises(AirflowFailException, match="ada asked to cancel the run"):
-        review_of(tmp_path).execute({**CONTEXT, "ti": Told()})
+        review_of(tmp_path).execute(CONTEXT)
     anew = SimpleNamespace(start_date=datetime.now(UTC))
     refuse_if_cancelled({**CONTEXT, "dag_run": anew}, Run(tmp_path.as_uri()))
     assert not Artifacts(tmp_path.as_uri()).exists("cancel.json")

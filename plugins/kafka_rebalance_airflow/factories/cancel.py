@@ -16,6 +16,7 @@ DOC = """
 Give the DAG and the id of the run. It is asked to end: at its next check it cancels its moves under way, where that
 leaves every partition a leader, and puts back the throttles; it then ends as failed. What has been moved stays.
 `clean_up` does the same in its place if it died. Moves that somebody else began are never touched.
+A run that waits for its review cannot be approved any more: reject it there.
 
 To go on with a cancelled run after all, clear its `arm`; to undo what it moved, trigger `kafka_rebalance_rollback`.
 """

@@ -6,12 +6,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
 
-from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
+from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.operators.plan import find_run
+from kafka_rebalance_airflow.sensors.review import WAITING
+from kafka_rebalance_airflow.way_out import take_way_out
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from rebalance_lib.execution import Run
+
+REVIEW_TASK = "review_plan"
 
 
 class _OfRunOperator(BaseOperator):
@@ -29,6 +36,18 @@ class _OfRunOperator(BaseOperator):
         self.of_dag_id = of_dag_id
         self.of_run_id = of_run_id
 
+    def find_run(self, context: Context) -> Run:
+        """The run, which may have left nothing yet if Airflow knows it.
+
+        Raises:
+            AirflowFailException: Airflow does not know it, and it has left nothing.
+        """
+        from rebalance_lib.execution import Run
+
+        if context["ti"].get_dr_count(dag_id=self.of_dag_id, run_ids=[self.of_run_id]):
+            return Run(run_uri(self.of_dag_id, self.of_run_id))
+        return find_run(self.of_dag_id, self.of_run_id)
+
 
 class AskToCancelOperator(_OfRunOperator):
     """Ask a run to end: at its next check it cancels its moves under way and puts back the throttles."""
@@ -37,7 +56,7 @@ class AskToCancelOperator(_OfRunOperator):
         """Leave the wish with the run."""
         from rebalance_lib.execution import ask_to_cancel
 
-        run = find_run(self.of_dag_id, self.of_run_id)
+        run = self.find_run(context)
         by = getattr(context["dag_run"], "triggering_user_name", None) or context["run_id"]
         ask_to_cancel(run.artifacts, str(by))
         self.log.info("%s is asked to end", run.uri)
@@ -49,16 +68,15 @@ class CleanUpOperator(_OfRunOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Take the run's way out in its place; does nothing if the run took it."""
-        from rebalance_lib.artifacts import REVIEW, RUN
-        from rebalance_lib.execution import leave
+        run = self.find_run(context)
+        self._refuse_if_reviewed(context)
+        return take_way_out(run, context, self.log, of=(self.of_dag_id, self.of_run_id))
 
-        run = find_run(self.of_dag_id, self.of_run_id)
-        if not run.artifacts.exists(REVIEW):
-            self.log.info("the run had begun nothing")
-            return {"topics": 0, "brokers": []}
-        conn_id = run.artifacts.read_json(RUN)["kafka_conn_id"]
-        with KafkaAdminHook(conn_id).get_conn() as cluster:
-            restored = leave(cluster, run.job(), run.settings(), tell=self.log.info)
-        if restored.left:
-            raise RuntimeError(f"throttles are left on the cluster: {restored.left}")
-        return {"topics": len(restored.topics), "brokers": restored.brokers}
+    def _refuse_if_reviewed(self, context: Context) -> None:
+        """A person must end a run that waits for one: nothing else can answer in its place."""
+        states = context["ti"].get_task_states(dag_id=self.of_dag_id, task_ids=[REVIEW_TASK], run_ids=[self.of_run_id])
+        if states.get(self.of_run_id, {}).get(REVIEW_TASK) in WAITING:
+            raise AirflowFailException(
+                f"the run {self.of_run_id} of {self.of_dag_id} cannot be approved any more, but still waits for its "
+                "review, and has the cluster until then: reject it there"
+            )

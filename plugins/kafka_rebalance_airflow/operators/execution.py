@@ -12,8 +12,8 @@ from kafka_rebalance_airflow.claims import take_claim
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 from kafka_rebalance_airflow.links import PlanPageLink
 from kafka_rebalance_airflow.notifications import FINISHED, STARTED, notify_from
-from kafka_rebalance_airflow.operators.plan import refuse_if_cancelled
 from kafka_rebalance_airflow.templates import as_object
+from kafka_rebalance_airflow.way_out import refuse_if_cancelled, take_way_out
 from kafka_rebalance_airflow.wishes import asking
 
 if TYPE_CHECKING:
@@ -162,19 +162,14 @@ class WayOutOperator(BaseOperator):
 class RemoveThrottleOperator(WayOutOperator):
     """The way out: moves still under way are cancelled, and every throttle that stood before the run is put back.
 
-    Does nothing if there is nothing to put back. A plan that was reached has no move under way.
+    Does nothing for a run that was never approved. A plan that was reached has no move under way.
     """
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Restore what was saved; fails, and is retried, while something cannot be reached."""
-        from rebalance_lib.execution import Run, leave
+        from rebalance_lib.execution import Run
 
-        run = Run(self.run_uri)
-        with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
-            restored = leave(cluster, run.job(), run.settings(), tell=self.log.info)
-        if restored.left:
-            raise RuntimeError(f"throttles are left on the cluster: {restored.left}")
-        return {"topics": len(restored.topics), "brokers": restored.brokers}
+        return take_way_out(Run(self.run_uri), context, self.log, kafka_conn_id=self.kafka_conn_id)
 
 
 class FinalizeOperator(WayOutOperator):

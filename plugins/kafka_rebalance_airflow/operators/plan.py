@@ -12,17 +12,16 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 import rebalance_lib
-from kafka_rebalance_airflow.claims import Claim
 from kafka_rebalance_airflow.config import artifacts_uri, history_uri, run_uri
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 from kafka_rebalance_airflow.links import PlanPageLink, SparkUiLink
 from kafka_rebalance_airflow.storage import handed_over
 from kafka_rebalance_airflow.templates import as_list, as_object
+from kafka_rebalance_airflow.way_out import put_right, take_way_out
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from rebalance_lib.cluster import Cluster
     from rebalance_lib.execution import Run
 
 JOB = Path(rebalance_lib.__file__).parent / "jobs" / "compute_placement.py"
@@ -59,9 +58,10 @@ class SnapshotTopologyOperator(BaseOperator):
         from rebalance_lib.history import append_snapshot
 
         run = begin_run(context, self.kafka_conn_id, self.below)
+        if self.mend:
+            take_way_out(run, context, self.log)
         with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
             if self.mend:
-                wind_up(cluster, run, self.log)
                 put_right(cluster, context, self.log)
             snapshot = take_snapshot(cluster)
             groups = groups_or_none(cluster, tell=self.log.warning)
@@ -80,29 +80,6 @@ class SnapshotTopologyOperator(BaseOperator):
         return found
 
 
-def wind_up(cluster: Cluster, run: Run, log: Any) -> None:
-    """Take the way out of a run that has begun, if it has: its plan may be another one from here on."""
-    from rebalance_lib.execution import leave, left_behind
-
-    if left_behind(run.artifacts):
-        restored = leave(cluster, run.job(), run.settings(), tell=log.warning)
-        if restored.left:
-            raise RuntimeError(f"throttles of this run are left on the cluster: {restored.left}")
-
-
-def put_right(cluster: Cluster, context: Context, log: Any) -> None:
-    """Put back throttles that dead runs left on a cluster; those of a run that has it now are its own."""
-    from rebalance_lib.artifacts import Artifacts
-    from rebalance_lib.execution import restore_left_behind
-
-    root = Artifacts(artifacts_uri())
-    other = Claim(cluster.cluster_id(), context).other()
-    alive = [run_uri(other["dag_id"], other["run_id"])] if other else []
-    for directory in root.directories():
-        for uri, restored in restore_left_behind(cluster, root / directory, alive=alive).items():
-            log.warning("throttles that %s had left: %s", uri, restored)
-
-
 def begin_run(context: Context, kafka_conn_id: str, below: str = "") -> Run:
     """The run of this context; what it is about is noted in its directory, for those who come by its name."""
     from rebalance_lib.artifacts import RUN
@@ -117,6 +94,8 @@ def begin_run(context: Context, kafka_conn_id: str, below: str = "") -> Run:
 
 class ComputePlacementOperator(SparkSubmitOperator):
     """Plan one or more runs in one Spark job.
+
+    A run that has begun takes its way out first: from here on its plan may be another one.
 
     :param run_uris: the runs' artifacts, with their snapshots: one, or several as a list or its JSON.
     :param request: what is asked for, as `rebalance_lib.planner.Request` reads it, or JSON of such an object.
@@ -157,9 +136,13 @@ class ComputePlacementOperator(SparkSubmitOperator):
 
     def execute(self, context: Context) -> None:
         """Submit the job."""
-        hours = float(self.history_hours)
+        from rebalance_lib.execution import Run
+
+        uris, hours = as_list(self.run_uris), float(self.history_hours)
+        for uri in uris:
+            take_way_out(Run(uri), context, self.log)
         arguments = [
-            *(word for uri in as_list(self.run_uris) for word in ("--run", uri)),
+            *(word for uri in uris for word in ("--run", uri)),
             *("--request", json.dumps(as_object(self.request))),
             *("--pace", json.dumps(as_object(self.pace))),
             *(("--history", history_uri(), "--window", str(hours)) if hours else ()),
@@ -203,26 +186,13 @@ class PrepareRollbackOperator(BaseOperator):
         from rebalance_lib.plan.pace import Pace
 
         undone, into = find_run(self.of_dag_id, self.of_run_id), begin_run(context, self.kafka_conn_id)
+        take_way_out(into, context, self.log)
         with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
-            wind_up(cluster, into, self.log)
             put_right(cluster, context, self.log)
             pace = Pace.from_dict(as_object(self.pace))
             plan = prepare_rollback(cluster, undone, into, pace, tell=self.log.warning)
         self.log.info("%s partitions go back", len(plan))
         return {"run": into.uri, "undoes": undone.uri, "partitions": len(plan)}
-
-
-def refuse_if_cancelled(context: Context, run: Run) -> None:
-    """Fail if somebody asked to end this run; what was asked before it was cleared, and so began anew, is forgotten.
-
-    Raises:
-        AirflowFailException: It shall end.
-    """
-    from rebalance_lib.execution import asked_to_cancel, forget_cancel
-
-    if asked := asked_to_cancel(run.artifacts, since=context["dag_run"].start_date):
-        raise AirflowFailException(f"{asked}: it ends here; clear its tasks when it has ended, and it begins anew")
-    forget_cancel(run.artifacts)
 
 
 def find_run(dag_id: str, run_id: str) -> Run:

@@ -9,7 +9,7 @@ from airflow.sdk import BaseOperator
 
 from kafka_rebalance_airflow.config import artifacts_uri, compact_history_after, history_uri, keep_history, keep_runs
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
-from kafka_rebalance_airflow.operators.plan import put_right
+from kafka_rebalance_airflow.way_out import put_right
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

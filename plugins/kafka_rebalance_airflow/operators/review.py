@@ -12,17 +12,14 @@ from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from kafka_rebalance_airflow import notifications
-from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 from kafka_rebalance_airflow.links import PlanPageLink, plan_page_url
-from kafka_rebalance_airflow.operators.plan import refuse_if_cancelled, wind_up
 from kafka_rebalance_airflow.templates import as_object
+from kafka_rebalance_airflow.way_out import refuse_if_cancelled, take_way_out
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from rebalance_lib.execution import Run
-
-SHOWN = "shown"  # the XCom with the digests that the reviewer saw
 
 
 class ReviewPlanOperator(ApprovalOperator):
@@ -30,6 +27,9 @@ class ReviewPlanOperator(ApprovalOperator):
 
     A plan with nothing to do, or for a cluster that is even enough, is skipped. One within the limits of automatic
     approval waits for nobody. What was approved is the digest of the plan that was shown: later steps refuse any other.
+
+    Airflow keeps text and options of the first time that a task asks, and shows them again when it is cleared. So what
+    was shown is kept with the run, answers are judged by it, and other plans are not asked for.
 
     :param kafka_conn_id: connection to the cluster.
     :param run_uri: the run's artifacts.
@@ -71,11 +71,14 @@ class ReviewPlanOperator(ApprovalOperator):
 
     def execute(self, context: Context) -> Any:
         """Put the candidates on the page and wait, unless there is nothing to ask."""
+        from rebalance_lib.artifacts import PROGRESS, REVIEW
         from rebalance_lib.report import of_candidate, render_review
 
         run, summary = self._planned()
         refuse_if_cancelled(context, run)
-        self._wind_up(run)
+        # What had begun before the review was cleared takes its way out, and its answer is void.
+        take_way_out(run, context, self.log, kafka_conn_id=self.kafka_conn_id)
+        run.artifacts.remove_files([REVIEW, PROGRESS])
         self._skip_if_even(summary)
         review = as_object(self.review)
         if review.get("automatic"):
@@ -84,12 +87,10 @@ class ReviewPlanOperator(ApprovalOperator):
                 answered = _answered("automatic approval, within its limits")
                 return self._keep(run, summary["recommended"], as_object(self.settings), self.APPROVE, answered)
             self.log.info("a person is needed: %s", "; ".join(objections))
-        self.options = list(self._options(summary))
+        self.options = list(self._show(run, summary))
         self.params = ParamsDict(_changeable(as_object(self.settings)))
         page = plan_page_url(context["dag"].dag_id, context["run_id"])
         self.body = render_review(of_candidate(summary, summary["recommended"]), page)
-        shown = {name: one["digest"] for name, one in summary["candidates"].items()}
-        context["ti"].xcom_push(key=SHOWN, value=shown)
         if approvers := review.get("approvers"):
             self.assigned_users = [{"id": name, "name": name} for name in approvers]
         if hours := review.get("timeout_hours"):
@@ -103,26 +104,27 @@ class ReviewPlanOperator(ApprovalOperator):
 
         A rejection skips what follows by raising, so that all of this comes before.
         """
-        from rebalance_lib.artifacts import REVIEW
+        from rebalance_lib.artifacts import REVIEW, SHOWN
 
         if "error" in event:
             return super().execute_complete(context, event)
         run, summary = self._planned()
+        shown = run.artifacts.read_json(SHOWN)
         chosen = event["chosen_options"][0]
         user = (event.get("responded_by_user") or {}).get("name") or "nobody: the time is up"
         answered = _answered(user, event["responded_at"])
-        self.options = list(options := self._options(summary))
+        self.options = list(shown["options"])
         self.validate_chosen_options([chosen])
-        candidate = options[chosen]
+        candidate = shown["options"][chosen]
         self.options = [self.APPROVE, self.REJECT]  # from here on it is one or the other
-        self._wind_up(run)
+        take_way_out(run, context, self.log, kafka_conn_id=self.kafka_conn_id)
         if candidate is None:
             run.artifacts.write_json(REVIEW, {"candidate": None, "chosen_options": [chosen], **answered})
             return super().execute_complete(context, {**event, "params_input": {}})
         refuse_if_cancelled(context, run)
-        shown = context["ti"].xcom_pull(task_ids=self.task_id, key=SHOWN)[candidate]
-        if summary["candidates"][candidate]["digest"] != shown:
-            raise AirflowFailException(f"{candidate} is not the plan that was shown, {shown}: clear compute_placement")
+        digest = shown["digests"][candidate]
+        if _digests(summary).get(candidate) != digest:
+            raise AirflowFailException(f"{candidate} is not the plan that was shown, {digest}: trigger a new run")
         settings = self._changed(event.get("params_input") or {})
         given = self._keep(run, candidate, settings, chosen, answered)
         super().execute_complete(context, {**event, "chosen_options": [self.APPROVE], "params_input": {}})
@@ -155,6 +157,25 @@ class ReviewPlanOperator(ApprovalOperator):
 
         limits = ApprovalLimits.from_dict(review.get("limits") or {})
         return limits.objections(summary)
+
+    def _show(self, run: Run, summary: dict[str, Any]) -> dict[str, str | None]:
+        """Note what is shown, once; returns the options.
+
+        Raises:
+            AirflowFailException: Airflow would show other plans, those of the first time.
+        """
+        from rebalance_lib.artifacts import SHOWN
+
+        options = self._options(summary)
+        shown = {"options": options, "digests": _digests(summary)}
+        if not run.artifacts.exists(SHOWN):
+            run.artifacts.write_json(SHOWN, shown)
+        elif run.artifacts.read_json(SHOWN) != shown:
+            raise AirflowFailException(
+                "the plans are not those that this run was first asked about, and Airflow would still show these: "
+                "trigger a new run"
+            )
+        return options
 
     def _options(self, summary: dict[str, Any]) -> dict[str, str | None]:
         """What a person can choose: a way to approve each candidate, and Reject."""
@@ -199,13 +220,9 @@ class ReviewPlanOperator(ApprovalOperator):
         self.log.info("%s is approved by %s: %s", candidate, answered["responded_by"], plan.digest)
         return given
 
-    def _wind_up(self, run: Run) -> None:
-        """A review that was cleared while moves are under way decides anew: what has begun takes its way out first."""
-        from rebalance_lib.execution import left_behind
 
-        if left_behind(run.artifacts):
-            with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
-                wind_up(cluster, run, self.log)
+def _digests(summary: dict[str, Any]) -> dict[str, str]:
+    return {name: one["digest"] for name, one in summary["candidates"].items()}
 
 
 def _answered(by: str, at: datetime | None = None) -> dict[str, str]:

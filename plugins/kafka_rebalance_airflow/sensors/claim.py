@@ -9,7 +9,9 @@ from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from kafka_rebalance_airflow.claims import Claim, told
+from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
+from kafka_rebalance_airflow.way_out import refuse_if_cancelled
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -36,7 +38,10 @@ class ClaimClusterSensor(BaseSensorOperator):
         self.on_busy = on_busy
 
     def poke(self, context: Context) -> bool:
-        """Claim the cluster if it is free."""
+        """Claim the cluster if it is free, unless somebody asked to end the run meanwhile."""
+        from rebalance_lib.execution import Run
+
+        refuse_if_cancelled(context, Run(run_uri(context["dag"].dag_id, context["run_id"])))
         with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
             claim = Claim(cluster.cluster_id(), context)
             busy = self._moves(cluster, claim)

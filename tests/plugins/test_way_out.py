@@ -1,0 +1,201 @@
+"""Runs that end before their time: what they began is undone, and what others do is left alone."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from kafka_rebalance_airflow import claims
+from kafka_rebalance_airflow.claims import Claim
+from kafka_rebalance_airflow.config import run_uri
+from kafka_rebalance_airflow.operators.cancellation import AskToCancelOperator, CleanUpOperator
+from kafka_rebalance_airflow.operators.execution import ExecutePlanOperator, RemoveThrottleOperator
+from kafka_rebalance_airflow.operators.plan import ComputePlacementOperator, SnapshotTopologyOperator, begin_run
+from kafka_rebalance_airflow.operators.review import ReviewPlanOperator
+from kafka_rebalance_airflow.sensors.claim import ClaimClusterSensor
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.cluster import take_snapshot
+from rebalance_lib.execution import Run, left_behind
+from rebalance_lib.execution.throttle import RATES, REPLICA_LISTS
+from rebalance_lib.plan import Plan
+from rebalance_lib.report import publish_plan
+from rebalance_lib.topology import TopicPartition
+
+DAG = "kafka_rebalance"
+SLOW = {"throttle": "1000"}
+
+
+class Airflow:
+    """What tasks ask Airflow: which runs are active, and where tasks of runs stand."""
+
+    def __init__(self):
+        self.active = set()
+        self.states = {}
+
+    def get_dr_count(self, dag_id, run_ids, states=None):
+        return len({(dag_id, run_ids[0])} & self.active)
+
+    def get_task_states(self, dag_id, run_ids, task_ids=None):
+        return {run_ids[0]: self.states}
+
+    def context(self, run_id, dag_id=DAG):
+        self.active.add((dag_id, run_id))
+        dag_run = SimpleNamespace(start_date=datetime.now(UTC), triggering_user_name="ada")
+        return {"dag": SimpleNamespace(dag_id=dag_id), "run_id": run_id, "dag_run": dag_run, "ti": self}
+
+
+@pytest.fixture
+def airflow(tmp_path, monkeypatch, kafka):
+    monkeypatch.setenv("AIRFLOW_CONN_K", json.dumps({"conn_type": "kafka", "host": kafka.bootstrap_servers}))
+    monkeypatch.setenv("AIRFLOW__KAFKA_REBALANCE__ARTIFACTS", tmp_path.as_uri())
+    monkeypatch.setattr(claims, "SETTLING_SECONDS", 0.0)
+    monkeypatch.setattr(HITLOperator, "execute", lambda *_: None)
+    monkeypatch.setattr(SparkSubmitOperator, "execute", lambda *_: None)
+    return Airflow()
+
+
+def planned(context, cluster, assignment):
+    """A run with a plan that waits for its review."""
+    run = begin_run(context, "k")
+    snapshot = take_snapshot(cluster)
+    run.write_snapshot(snapshot)
+    publish_plan(run.artifacts / "plan", Plan.from_assignment(assignment), snapshot)
+    return run
+
+
+def approved(run, settings):
+    run.artifacts.write_json(
+        "review.json", {"candidate": "given", "digest": run.plan().digest, "settings": settings, "chosen_options": []}
+    )
+    return {"kafka_conn_id": "k", "run_uri": run.uri}
+
+
+def moving(context, cluster, assignment, settings):
+    """A run whose moves are under way."""
+    run = planned(context, cluster, assignment)
+    step = approved(run, settings)
+    ExecutePlanOperator(task_id="execute_plan", approved_digest=run.plan().digest, settings=settings, **step).execute(
+        context
+    )
+    assert cluster.reassignments()
+    return run, step
+
+
+@pytest.fixture
+def slow(cluster, kafka):
+    """A topic's moves take long, though no run throttles them."""
+    made = []
+
+    def throttle(name):
+        made.append(name)
+        cluster.alter_topic_config(name, dict.fromkeys(REPLICA_LISTS, "*"))
+        for broker in kafka.broker_ids:
+            cluster.alter_broker_config(broker, dict.fromkeys(RATES, "1000"))
+
+    yield throttle
+    if made:
+        for broker in kafka.broker_ids:
+            cluster.alter_broker_config(broker, dict.fromkeys(RATES))
+
+
+def clean_up(airflow, run_id):
+    step = CleanUpOperator(task_id="clean_up", of_dag_id=DAG, of_run_id=run_id)
+    return step.execute(airflow.context("cancels", "kafka_rebalance_cancel"))
+
+
+@pytest.mark.parametrize("answer", [None, {"candidate": None, "chosen_options": ["Reject"]}])
+def test_a_run_that_was_never_approved_cancels_nothing(airflow, cluster, topic, answer):
+    name = topic("way-out-unapproved", [[1]], size=3_000_000)
+    goal = {TopicPartition(name, 0): [2]}
+    unapproved = planned(airflow.context("unapproved"), cluster, goal)
+    if answer:
+        unapproved.artifacts.write_json("review.json", answer)
+    _, step = moving(airflow.context("moves"), cluster, goal, SLOW)
+    airflow.active.discard((DAG, "moves"))  # no claim holds, and still it is not its own
+    remove = RemoveThrottleOperator(task_id="remove_throttle", kafka_conn_id="k", run_uri=unapproved.uri)
+    assert remove.execute(airflow.context("unapproved")) == {"topics": 0, "brokers": []}
+    assert clean_up(airflow, "unapproved") == {"topics": 0, "brokers": []}
+    assert cluster.reassignments()
+    RemoveThrottleOperator(task_id="remove_throttle", **step).execute(airflow.context("moves"))
+    assert cluster.reassignments() == {}
+
+
+def test_moves_of_another_run_to_the_same_brokers_are_left_alone(airflow, cluster, topic):
+    name, other = topic("way-out-same", [[1]], size=3_000_000), topic("way-out-left", [[1]])
+    goal = {TopicPartition(name, 0): [2]}
+    dead = planned(airflow.context("dead"), cluster, goal)
+    step = approved(dead, SLOW)
+    cluster.alter_topic_config(other, {REPLICA_LISTS[0]: "0:1"})
+    saved = {"topics": {other: {REPLICA_LISTS[0]: {"before": None, "added": ["0:1"]}}}, "brokers": {}}
+    dead.artifacts.write_json("throttles.json", {"cluster_id": cluster.cluster_id(), **saved})
+    _, alive = moving(airflow.context("alive"), cluster, goal, SLOW)
+    told = "the run alive of kafka_rebalance has the cluster, so that no move is cancelled"
+    with pytest.raises(AirflowFailException, match=told):
+        RemoveThrottleOperator(task_id="remove_throttle", **step).execute(airflow.context("dead"))
+    assert cluster.topic_config(other, REPLICA_LISTS) == {}, "what it had left is put back"
+    assert left_behind(dead.artifacts) == []
+    with pytest.raises(AirflowFailException, match=told):
+        clean_up(airflow, "dead")
+    assert cluster.reassignments()
+    assert clean_up(airflow, "alive")["topics"] == 1, "the run that has the cluster can be ended itself"
+    assert cluster.reassignments() == {}
+    RemoveThrottleOperator(task_id="remove_throttle", **alive).execute(airflow.context("alive"))
+
+
+@pytest.mark.parametrize("cleared", ["snapshot_topology", "compute_placement", "review_plan"])
+def test_moves_without_a_throttle_are_wound_up_before_another_plan(airflow, cluster, topic, slow, cleared):
+    name = topic(f"way-out-{cleared}", [[1]], size=3_000_000)
+    slow(name)
+    context = airflow.context("one")
+    run, step = moving(context, cluster, {TopicPartition(name, 0): [2]}, {})
+    assert left_behind(run.artifacts) == []
+    again = {
+        "snapshot_topology": lambda: SnapshotTopologyOperator(task_id=cleared, kafka_conn_id="k"),
+        "compute_placement": lambda: ComputePlacementOperator(task_id=cleared, run_uris=run.uri, request={}),
+        "review_plan": lambda: ReviewPlanOperator(task_id=cleared, subject="?", settings={}, **step),
+    }
+    again[cleared]().execute(context)
+    assert cluster.reassignments() == {}
+    assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1,)
+
+
+def ask(airflow, run_id):
+    step = AskToCancelOperator(task_id="ask_to_cancel", of_dag_id=DAG, of_run_id=run_id)
+    return step.execute(airflow.context("cancels", "kafka_rebalance_cancel"))
+
+
+def test_a_run_that_waits_for_its_turn_can_be_cancelled(airflow, cluster):
+    first, second = airflow.context("one"), airflow.context("two")
+    assert Claim(cluster.cluster_id(), first).take() is None
+    sensor = ClaimClusterSensor(task_id="claim_cluster", kafka_conn_id="k")
+    assert not sensor.poke(second)
+    assert ask(airflow, "two") == run_uri(DAG, "two")
+    with pytest.raises(AirflowFailException, match="ada asked to cancel the run"):
+        sensor.poke(second)
+    assert clean_up(airflow, "two") == {"topics": 0, "brokers": []}
+
+
+def test_a_run_that_nobody_knows_cannot_be_cancelled(airflow):
+    for step in (ask, clean_up):
+        with pytest.raises(AirflowFailException, match="no run 'nothing' of 'kafka_rebalance' has left anything"):
+            step(airflow, "nothing")
+    assert not Artifacts(run_uri(DAG, "nothing")).files()
+
+
+def test_a_run_that_was_cancelled_while_it_waits_for_its_review_must_be_rejected(airflow, cluster, topic):
+    name = topic("way-out-review", [[1]])
+    context = airflow.context("one")
+    run = planned(context, cluster, {TopicPartition(name, 0): [2]})
+    airflow.states["review_plan"] = "awaiting_input"
+    ask(airflow, "one")
+    with pytest.raises(AirflowFailException, match=r"still waits for its review.*reject it there"):
+        clean_up(airflow, "one")
+    airflow.states["review_plan"] = "failed"
+    assert clean_up(airflow, "one") == {"topics": 0, "brokers": []}
+    assert not Run(run.uri).has_begun()
