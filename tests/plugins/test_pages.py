@@ -287,6 +287,18 @@ def test_a_run_that_was_cleared_after_its_end_moves_again(client):
     assert label(client.get(f"/kafka-rebalance/runs/{PLACE}")) == "moving 42 %"
 
 
+def test_a_run_that_was_cleared_after_its_end_waits_for_its_review_again(client):
+    audit(planned(), "2026-11-16T21:00:00+00:00")
+    assert label(client.get(f"/kafka-rebalance/runs/{PLACE}")) == "waiting for review"
+
+
+def test_an_answer_to_another_plan_chose_none_of_these(client):
+    run = planned()
+    review(run, "full")
+    run.write_json("review.json", {**run.read_json("review.json"), "digest": "sha256:of-another-plan"})
+    assert "chosen by" not in words(client.get(f"/kafka-rebalance/runs/{PLACE}"))
+
+
 def test_a_run_that_airflow_no_longer_knows_is_shown_from_its_artifacts(client, artifacts):
     planned()
     with create_session() as session:

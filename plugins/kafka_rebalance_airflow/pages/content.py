@@ -22,11 +22,9 @@ def candidates(summary: dict[str, Any], review: dict[str, Any] | None) -> list[d
 
 
 def chosen_name(summary: dict[str, Any], review: dict[str, Any] | None) -> str | None:
-    """The candidate that was approved, by name or by digest; None before that, or if the plan was rejected."""
+    """The candidate that was approved, known by its digest; None before that, or if the plan was rejected."""
     if not review or "Reject" in (review.get("chosen_options") or ()):
         return None
-    if review.get("candidate") in summary["candidates"]:
-        return str(review["candidate"])
     matching = [name for name, one in summary["candidates"].items() if one["digest"] == review.get("digest")]
     return matching[0] if matching else None
 

@@ -1,7 +1,7 @@
 """Where a run stands, in one word for programs and one phrase for people.
 
 Artifacts tell what was done last, and Airflow whether the run goes on. A run that is cleared after its end leaves a
-record that is older than its progress: then the progress counts.
+record that is older than its progress: then the progress counts. If it asks for its review anew, neither does.
 
 Example: a plan without an answer to its review is ``waiting for review`` while the run goes on, ``failed`` after it
 failed, and ``planned`` where Airflow no longer knows the run.
@@ -68,7 +68,8 @@ def standing(found: Documents, run_state: str | None) -> Standing:
         return Standing("rejected", "rejected", over=not goes_on)
     if run_state == "failed":
         return Standing("failed", "failed", over=True)
-    if found.audit and _is_last(found.audit, found.progress):
+    asks_anew = goes_on and not found.review and not found.progress
+    if found.audit and not asks_anew and _is_last(found.audit, found.progress):
         reached = run_state == "success" or (found.progress or {}).get("status") == "reached"
         word = "done" if reached else "ended"  # finalize fails the run where the plan was not reached
         return Standing(word, word, over=not goes_on)
