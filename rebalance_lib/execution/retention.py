@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from rebalance_lib.artifacts import SNAPSHOT, Artifacts
+from rebalance_lib.artifacts import CANCEL, RUN, Artifacts
 from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.execution.saved_throttles import left_behind
 
@@ -13,8 +13,9 @@ from rebalance_lib.execution.saved_throttles import left_behind
 def drop_old_runs(root: Artifacts, older_than: datetime) -> list[str]:
     """Remove the runs in ``root`` in which nothing was written since ``older_than``; returns their URIs.
 
-    A run is a directory ``DAG/RUN`` with a ``snapshot`` in it: the history and whatever else is there stays. So does a
-    run that left throttles on a cluster, until they are put back: its files alone know what stood before.
+    A run is a directory ``DAG/RUN`` with ``run.json`` in it, or below it, if it is about many clusters; one that was
+    cancelled before it began has just the wish. The history and whatever else is there stays. So does a run that left
+    throttles on a cluster, until they are put back: its files alone know what stood before.
 
     Args:
         root: Where all runs are kept.
@@ -34,22 +35,32 @@ def drop_old_runs(root: Artifacts, older_than: datetime) -> list[str]:
 def _runs(root: Artifacts) -> Iterator[Artifacts]:
     for dag in root.directories():
         for run in (root / dag).directories():
-            if SNAPSHOT in (root / dag / run).directories():
-                yield root / dag / run
+            if _is_run(found := root / dag / run) or any(map(_is_run, _below(found))):
+                yield found
+
+
+def _is_run(directory: Artifacts) -> bool:
+    return directory.exists(RUN) or directory.exists(CANCEL)
+
+
+def _below(directory: Artifacts) -> Iterator[Artifacts]:
+    return (directory / name for name in directory.directories())
 
 
 def _needed(run: Artifacts) -> bool:
     """Whether throttles are still to be put back; what cannot be read may say so."""
     try:
-        return bool(left_behind(run))
+        return any(left_behind(one) for one in (run, *_below(run)))
     except (RebalanceError, ValueError, LookupError):
         return True
 
 
 def _drop(run: Artifacts) -> None:
-    """The snapshot goes last: what is half removed is still known as a run, and goes the next time."""
-    for name in run.directories():
-        if name != SNAPSHOT:
-            (run / name).remove()
-    run.remove_files(run.files())
+    """What a run is known by goes last: what is half removed goes the next time."""
+    run.remove_files(name for name in run.files() if name != RUN)
+    for one in _below(run):
+        if _is_run(one):
+            _drop(one)
+        else:
+            one.remove()
     run.remove()

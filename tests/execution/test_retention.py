@@ -12,7 +12,14 @@ from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.execution import drop_old_runs
 from rebalance_lib.execution.saved_throttles import SAVED
 
-FILES = ("snapshot/brokers.parquet", "plan/plan.json", "plan/candidates/full/plan.json", "journal/1.json", "audit.json")
+FILES = (
+    "run.json",
+    "snapshot/brokers.parquet",
+    "plan/plan.json",
+    "plan/candidates/full/plan.json",
+    "journal/1.json",
+    "audit.json",
+)
 SOON, LONG_AGO = (datetime.now(UTC) + timedelta(days=days) for days in (1, -100))
 
 
@@ -35,6 +42,22 @@ def test_runs_without_a_sign_of_life_are_removed(root):
     assert drop_old_runs(root, SOON) == [f"{root.uri}/{run}" for run in ("dag/one", "dag/two", "other/three")]
     assert (root / "dag").names() == (root / "other").names() == []
     assert drop_old_runs(root, SOON) == []
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        pytest.param(["run.json"], id="it failed before its snapshot"),
+        pytest.param(["cancel.json"], id="it was cancelled before it began"),
+        pytest.param(["fleet.json", "first/run.json", "first/snapshot/x", "second/run.json"], id="of many clusters"),
+    ],
+)
+def test_runs_that_left_little_or_are_about_many_clusters_are_removed_too(root, files):
+    for name in files:
+        (root / "dag/run").write_text(name, "{}")
+    assert drop_old_runs(root, LONG_AGO) == []
+    assert drop_old_runs(root, SOON) == [f"{root.uri}/dag/run"]
+    assert (root / "dag").names() == []
 
 
 def test_throttles_that_a_run_left_behind_keep_it(root):
