@@ -79,7 +79,7 @@ def test_the_review_names_the_digest_and_the_largest_move():
     text = render_review(summarize(choice_of(PLAN)))
     assert PLAN.digest in text
     assert "| `foo-0` | 1, 2 | 3, 2 | 10 B |" in text
-    assert "| 3 | a | 0 B | 10 B | 0 | 1 | 0 | 1 |" in text
+    assert "| 3 | `a` | 0 B | 10 B | 0 | 1 | 0 | 1 |" in text
 
 
 def test_the_review_forecasts_the_plan_at_its_pace():
@@ -205,14 +205,28 @@ def test_a_bar_is_as_wide_as_asked_and_never_wider(value, more):
     assert len(text_bar(value, value + more, 12)) == 12
 
 
-HOSTILE_GROUP = "late`|\n![x](http://elsewhere/)\x1b[2J"
+HOSTILE = "late`|\n![x](http://elsewhere/)\x1b[2J"
+SHOWN = "`late'\\|�![x](http://elsewhere/)�[2J`"
 
 
 def test_names_that_clients_choose_are_shown_in_a_review_and_not_obeyed():
-    offsets = [{"group": HOSTILE_GROUP, "topic": "foo", "partition": 0, "committed": 0}]
+    offsets = [{"group": HOSTILE, "topic": "foo", "partition": 0, "committed": 0}]
     groups = Groups(
-        pa.Table.from_pylist([{"group": HOSTILE_GROUP, "type": "classic", "state": "Empty"}], schema=GROUP_MEMBERS),
+        pa.Table.from_pylist([{"group": HOSTILE, "type": "classic", "state": "Empty"}], schema=GROUP_MEMBERS),
         pa.Table.from_pylist(offsets, schema=GROUP_OFFSETS),
     )
     text = render_review(summarize(with_groups(choice_of(PLAN), groups)))
-    assert "| `late'\\|�![x](http://elsewhere/)�[2J` | 0 | 1 | 0 | 0 |" in text
+    assert f"| {SHOWN} | 0 | 1 | 0 | 0 |" in text
+
+
+def test_racks_log_dirs_and_patterns_are_shown_in_a_review_and_not_obeyed():
+    summary = summarize(choice_of(PLAN), Pace(throttle=1))
+    summary |= {"mode": "topics", "request": {"mode": "topics", "topics": [HOSTILE], "excluded_topics": [HOSTILE]}}
+    for one in summary["brokers"]:
+        one["rack"] = HOSTILE
+    for one in summary["forecast"]["log_dirs"]:
+        one["path"] = HOSTILE
+    text = render_review(summary)
+    assert f"; topics {SHOWN}; excluded topics {SHOWN}." in text
+    assert f"| 3 | {SHOWN} | 0 B | 10 B | 0 | 1 | 0 | 1 |" in text
+    assert f"| 3 | {SHOWN} | 0 B | 10 B | 0 s | 10 B |" in text
