@@ -26,6 +26,17 @@ class Notebook(BaseNotifier):
         told.append((context["kafka_rebalance"]["event"], self.text))
 
 
+class Broken(BaseNotifier):
+    """Reaches nobody, and says with what."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__()
+        self.address = address
+
+    def notify(self, context):
+        raise ConnectionError(f"{self.address} does not answer")
+
+
 @pytest.fixture(autouse=True)
 def configured(monkeypatch):
     told.clear()
@@ -61,3 +72,13 @@ def test_what_is_no_notifier_is_logged_and_fails_nothing(configured, entry, capl
     configured(entry)
     notify(notifications.FAILED, "look", dag_id="kafka_rebalance", run_id="manual__1")
     assert f"look at the Variable {VARIABLE}" in caplog.text
+
+
+def test_what_a_notifier_is_made_with_is_not_logged_when_it_fails(configured, caplog):
+    secret = "https://hooks.example/planted-secret"  # noqa: S105
+    configured(
+        {"notifier": f"{__name__}.Broken", "with": {"address": secret}}, {"notifier": "os.system", "with": secret}
+    )
+    notify(notifications.FAILED, "look", dag_id="kafka_rebalance", run_id="manual__1")
+    assert f"{__name__}.Broken was not told of 'failed' (ConnectionError)" in caplog.text
+    assert "planted" not in caplog.text
