@@ -18,7 +18,7 @@ ROOMS = {
     "rebalance_lib/cluster": {"topology"},
     "rebalance_lib/history": {"artifacts", "topology"},
     "rebalance_lib/report": {"artifacts", "assignors", "plan", "planner", "reassignment", "topology"},
-    "rebalance_lib/execution": {"artifacts", "cluster", "plan", "reassignment", "report", "topology"},
+    "rebalance_lib/execution": {"artifacts", "cluster", "plan", "reassignment", "report", "topology", "window"},
     "rebalance_lib/jobs": {
         "artifacts",
         "assignors",

@@ -22,14 +22,17 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from airflow.sdk import CronTriggerTimetable
 
 from kafka_rebalance_airflow.config import clusters_file
 from kafka_rebalance_airflow.form import rebalance_params
+from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.window import Window
 
 SNAPSHOTS = "*/5 * * * *"
 AFTER_SNAPSHOT = "snapshot"
+_NO_CRON = ("@once", "@continuous")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
-_HOURS = re.compile(r"(\d{1,2}:\d{2})-(\d{1,2}:\d{2})( \S+)?")
 
 
 @dataclass(frozen=True)
@@ -70,12 +73,14 @@ def read_clusters(otherwise: Path | None = None) -> Clusters:
     if file is None or (file == otherwise and not file.is_file()):
         return Clusters(SNAPSHOTS, (ClusterEntry("default", "kafka_default"),))
     try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        document, node = yaml.safe_load(text), yaml.compose(text, yaml.SafeLoader)
     except OSError as error:
         raise ValueError(f"{file}: cannot be read: {error.strerror}") from error
     except yaml.YAMLError as error:
         raise ValueError(f"{file}: this is no YAML: {error}") from error
     try:
+        _refuse_twice(node)
         return _clusters(document)
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from error
@@ -86,39 +91,80 @@ def _clusters(document: object) -> Clusters:
     if unknown := sorted(set(given) - {"snapshots", "clusters"}):
         raise ValueError(f"there is no {unknown[0]!r}: use snapshots and clusters")
     listed = _mapping(given.get("clusters"), "clusters", "an object with a name for each cluster")
-    return Clusters(given.get("snapshots", SNAPSHOTS), tuple(_cluster(str(name), one) for name, one in listed.items()))
+    snapshots = _schedule("snapshots", given.get("snapshots", SNAPSHOTS))
+    return Clusters(snapshots, tuple(_cluster(str(name), one) for name, one in listed.items()))
 
 
 def _cluster(name: str, document: object) -> ClusterEntry:
     if not _NAME.fullmatch(name):
         raise ValueError(f"cluster {name!r}: a name has letters, digits, dashes and underscores")
     given = _mapping(document, f"cluster {name}", "an object with kafka_conn_id in it")
-    conn_id, schedule = given.pop("kafka_conn_id", None), given.pop("schedule", None)
-    quiet = given.pop("quiet_hours", None)
-    if not isinstance(conn_id, str) or not conn_id:
-        raise ValueError(f"cluster {name}: give kafka_conn_id, the name of an Airflow connection")
-    if not isinstance(schedule, str | None):
-        raise ValueError(f"cluster {name}: schedule cannot be {schedule!r}: give a cron expression, or snapshot")
-    if quiet is not None:
-        if "window" in given:
-            raise ValueError(f"cluster {name}: give quiet_hours or window, not both")
-        given["window"] = _window(name, str(quiet))
-    if given.get("review") == "automatic" and given.get("max_bytes") is None:
-        raise ValueError(f"cluster {name}: automatic review needs a limit in bytes: set max_bytes")
-    fields = {**given, "kafka_conn_id": conn_id}
     try:
-        rebalance_params(fields)
+        return _entry(name, given)
     except ValueError as error:
         raise ValueError(f"cluster {name}: {error}") from error
+
+
+def _entry(name: str, given: dict[str, Any]) -> ClusterEntry:
+    conn_id, quiet = given.pop("kafka_conn_id", None), given.pop("quiet_hours", None)
+    if not isinstance(conn_id, str) or not conn_id:
+        raise ValueError("give kafka_conn_id, the name of an Airflow connection")
+    schedule = given.pop("schedule", None)
+    if schedule != AFTER_SNAPSHOT:
+        schedule = _schedule("schedule", schedule)
+    if quiet is not None:
+        if "window" in given:
+            raise ValueError("give quiet_hours or window, not both")
+        hours = _hours("quiet_hours", quiet)
+        given["window"] = str(Window(hours.end, hours.begin, hours.zone))
+    fields = {**given, "kafka_conn_id": conn_id}
+    values = {field: param.value for field, param in rebalance_params(fields).items()}
+    if values["window"]:
+        _hours("window", values["window"])
+    throttle, ceiling = values["throttle"], values["throttle_ceiling"]
+    if throttle and ceiling and ceiling < throttle:
+        raise ValueError(f"throttle_ceiling cannot be {ceiling}: it is below the throttle of {throttle}")
+    if values["review"] == "automatic" and values["max_bytes"] is None:
+        raise ValueError("automatic review needs a limit in bytes: set max_bytes")
     return ClusterEntry(name, conn_id, schedule, fields)
 
 
-def _window(name: str, quiet: str) -> str:
-    """When moves may begin: outside the quiet hours."""
-    hours = _HOURS.fullmatch(quiet.strip())
-    if hours is None:
-        raise ValueError(f"cluster {name}: quiet_hours cannot be {quiet!r}: write them as 07:00-20:00 Europe/Berlin")
-    return f"{hours[2]}-{hours[1]}{hours[3] or ''}"
+def _schedule(field: str, schedule: object) -> str | None:
+    if schedule is None:
+        return None
+    if not isinstance(schedule, str):
+        raise ValueError(f"{field} cannot be {schedule!r}: give a cron expression as text")
+    if schedule not in _NO_CRON:
+        try:
+            CronTriggerTimetable(schedule, timezone="UTC").validate()
+        except Exception as error:
+            raise ValueError(f"{field} cannot be {schedule!r}: it is no cron expression ({error})") from error
+    return schedule
+
+
+def _hours(field: str, text: object) -> Window:
+    try:
+        return Window.parse(str(text))
+    except InvalidInputError as error:
+        raise ValueError(f"{field} cannot be {text!r}: {error}") from error
+
+
+def _refuse_twice(file: yaml.Node | None) -> None:
+    """YAML itself takes the last one of equal keys, and tells nobody."""
+    for key, value in _keys(file, ""):
+        if key == "clusters":
+            for name, cluster in _keys(value, "clusters: "):
+                _keys(cluster, f"cluster {name}: ")
+
+
+def _keys(node: yaml.Node | None, where: str) -> list[tuple[str, yaml.Node]]:
+    """The keys of an object, none of them twice, with their values."""
+    found: dict[str, yaml.Node] = {}
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        if str(key.value) in found:
+            raise ValueError(f"{where}{key.value} is there twice, in line {key.start_mark.line + 1} again: keep one")
+        found[str(key.value)] = value
+    return list(found.items())
 
 
 def _mapping(value: object, what: str, wanted: str) -> dict[str, Any]:

@@ -215,8 +215,9 @@ def settings_params() -> dict[str, Param]:
             30,
             type="integer",
             minimum=1,
+            maximum=3600,
             title="Check every (s)",
-            description="How often the cluster is compared with the plan while data moves.",
+            description="How often the cluster is compared with the plan while data moves, 3600 at most.",
             section=HOW,
         ),
     }

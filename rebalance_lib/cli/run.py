@@ -23,10 +23,11 @@ from rebalance_lib.cli.planning import read_cluster
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import DriftError, InvalidInputError
 from rebalance_lib.execution import Ending, Job, Report, Settings, carry_out, live_assignment
-from rebalance_lib.execution.settings import OnStall, Window
+from rebalance_lib.execution.settings import OnStall
 from rebalance_lib.execution.state import claim, executed_on, owned, save_rollback, saved_rollback
 from rebalance_lib.plan import Plan, current_assignment
 from rebalance_lib.plan.pace import Pace
+from rebalance_lib.window import Window
 
 EXAMPLE = r"""
 kafka-rebalance run --bootstrap-server kafka:9092 --reassignment-json-file plan.json --throttle 50000000

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.plan.pace import Order, Pace
+from rebalance_lib.plan.pace import MOST_BYTES, Order, Pace
+from rebalance_lib.window import Window
 
 CAPS = ("moves_in", "moves_out", "moves_in_cluster", "bytes_in_flight")  # in a form, 0 is no limit
-_WINDOW = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})(?: (\S+))?")
 
 
 class OnStall(StrEnum):
@@ -23,46 +21,6 @@ class OnStall(StrEnum):
     RAISE = "raise"
     PAUSE = "pause"
     REPORT = "report"
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The hours of a day in which moves may begin; it may go past midnight.
-
-    Example: ``22:00-06:00 Europe/Berlin``; without a zone, hours are UTC.
-    """
-
-    begin: time
-    end: time
-    zone: str = "UTC"
-
-    @classmethod
-    def parse(cls, text: str) -> Window:
-        """Read it as a person writes it."""
-        match = _WINDOW.fullmatch(text.strip())
-        try:
-            if match is None:
-                raise ValueError("it is not HH:MM-HH:MM")
-            begin_hour, begin_minute, end_hour, end_minute = (int(match[place]) for place in range(1, 5))
-            window = cls(time(begin_hour, begin_minute), time(end_hour, end_minute), match[5] or "UTC")
-            ZoneInfo(window.zone)
-        except (ValueError, ZoneInfoNotFoundError) as error:
-            raise InvalidInputError(
-                f"the window {text!r} cannot be read ({error}): write it as 22:00-06:00 or 22:00-06:00 Europe/Berlin"
-            ) from error
-        if window.begin == window.end:
-            raise InvalidInputError(f"the window {text!r} is empty: leave it out to move at any time")
-        return window
-
-    def contains(self, moment: datetime) -> bool:
-        """Whether moves may begin at this moment."""
-        now = moment.astimezone(ZoneInfo(self.zone)).time()
-        if self.begin < self.end:
-            return self.begin <= now < self.end
-        return now >= self.begin or now < self.end
-
-    def __str__(self) -> str:
-        return f"{self.begin:%H:%M}-{self.end:%H:%M} {self.zone}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +62,8 @@ class Settings:
                 f"the throttle ceiling of {self.throttle_ceiling} bytes/s is below the throttle of "
                 f"{self.pace.throttle}: give a higher one, or none"
             )
+        if self.throttle_ceiling is not None and self.throttle_ceiling > MOST_BYTES:
+            raise InvalidInputError(f"throttle ceiling is {self.throttle_ceiling}: give {MOST_BYTES} at most")
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Settings:
@@ -140,7 +100,7 @@ def _whole(name: str, value: Any) -> int:
         if isinstance(value, bool) or int(value) != float(value):
             raise ValueError
         return int(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise _refuse(name, value, "a whole number") from error
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from rebalance_lib.errors import InvalidInputError
 
 MOVES_OF_A_BROKER = 10
+MOST_BYTES = 2**63 - 1  # Kafka's own settings hold no larger number
 
 
 class Order(StrEnum):
@@ -48,10 +49,11 @@ class Pace:
 
     def __post_init__(self) -> None:
         for name in LIMITS:
-            value = getattr(self, name)
+            value, words = getattr(self, name), name.replace("_", " ")
             if value is not None and (type(value) is not int or value < 1):
-                words = name.replace("_", " ")
                 raise InvalidInputError(f"{words} is {value!r}: give a whole number above 0, or none for no limit")
+            if value is not None and value > MOST_BYTES:
+                raise InvalidInputError(f"{words} is {value}: give {MOST_BYTES} at most, or none for no limit")
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, for a file."""

@@ -99,6 +99,7 @@ class Request:
 
     def __post_init__(self) -> None:
         self._check_limits()
+        self._check_brokers()
         self._check_what_the_mode_needs()
 
     def _check_limits(self) -> None:
@@ -110,6 +111,19 @@ class Request:
             value = getattr(self, name)
             if value is not None and not least <= value <= most:
                 raise InvalidInputError(f"{name.replace('_', ' ')} is {value}; give {least} to {most}")
+
+    def _check_brokers(self) -> None:
+        for name in ("brokers", "replacements", "allowed_brokers", "excluded_brokers"):
+            if wrong := [one for one in getattr(self, name) if not 0 <= one <= _MOST_ID]:
+                raise InvalidInputError(f"{name} has {wrong}; ids of brokers are 0 to {_MOST_ID}")
+        if both := sorted({*self.brokers} & {*self.replacements}):
+            raise InvalidInputError(f"brokers {both} are to be replaced and to replace; name each once")
+        if both := sorted({*self.allowed_brokers} & {*self.excluded_brokers}):
+            raise InvalidInputError(f"brokers {both} are allowed and excluded: leave them out of one of the two")
+        if self.mode is Mode.DRAIN and self.allowed_brokers and {*self.allowed_brokers} <= {*self.brokers}:
+            raise InvalidInputError(
+                f"brokers {sorted(self.allowed_brokers)} are to be drained, and no others are allowed: allow some"
+            )
 
     def _check_what_the_mode_needs(self) -> None:
         if self.mode is Mode.LIGHT and (self.fill_level is None or not 0 < self.fill_level <= 1):
@@ -158,6 +172,7 @@ ONLY_FOR: Mapping[str, tuple[Mode, ...]] = {
     "replication_factor": (Mode.REPLICATION_FACTOR, Mode.REPAIR),
     "balance": (Mode.DRAIN,),
 }
+_MOST_ID = 2**31 - 1
 _LIMITS = (
     ("byte_budget", 0, 2**62),
     ("move_budget", 0, 2**62),

@@ -32,7 +32,6 @@ from rebalance_lib.execution import (
 )
 from rebalance_lib.execution.audit import moves
 from rebalance_lib.execution.journal import read_journal
-from rebalance_lib.execution.settings import Window
 from rebalance_lib.execution.throttle import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -46,6 +45,7 @@ from rebalance_lib.plan import format_plan
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Mode, Request
 from rebalance_lib.topology import TopicPartition
+from rebalance_lib.window import Window
 from sandbox import Sandbox
 from sandbox.cluster import LIBS
 from sandbox.node import java

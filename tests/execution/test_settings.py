@@ -8,8 +8,9 @@ import pytest
 
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.execution import Settings
-from rebalance_lib.execution.settings import OnStall, Window
+from rebalance_lib.execution.settings import OnStall
 from rebalance_lib.plan.pace import Order
+from rebalance_lib.window import Window
 
 
 def at(text: str) -> datetime:

@@ -49,6 +49,26 @@ def test_quiet_hours_are_the_rest_of_the_window(clusters):
         ("clusters: {a: {kafka_conn_id: k, treshold: 1}}", "cluster a: there is no field 'treshold'"),
         ("clusters: {a: {kafka_conn_id: k, quiet_hours: night}}", "cluster a: quiet_hours cannot be 'night'"),
         (
+            "clusters: {a: {kafka_conn_id: k, quiet_hours: 25:00-26:00}}",
+            "cluster a: quiet_hours cannot be '25:00",
+        ),
+        (
+            "clusters: {a: {kafka_conn_id: k, window: 22:00-06:00 Europe}}",
+            "cluster a: window cannot be '22:00",
+        ),
+        (
+            "clusters: {a: {kafka_conn_id: k, throttle_ceiling: 10}}",
+            "cluster a: throttle_ceiling cannot be 10",
+        ),
+        ("clusters: {a: {kafka_conn_id: k, review: automatic}}", "cluster a: automatic review needs a limit"),
+        (
+            "clusters: {a: {kafka_conn_id: k, schedule: at night}}",
+            "cluster a: schedule cannot be 'at night'",
+        ),
+        ("{snapshots: snapshot, clusters: {a: {kafka_conn_id: k}}}", "snapshots cannot be 'snapshot': it is no cron"),
+        ("clusters: {a: {kafka_conn_id: k, kafka_conn_id: l}}", "cluster a: kafka_conn_id is there twice, in line 1"),
+        ("clusters:\n  a: {kafka_conn_id: k}\n  a: {kafka_conn_id: l}", "clusters: a is there twice, in line 3"),
+        (
             "clusters: {a: {kafka_conn_id: k, quiet_hours: '07:00-20:00', window: '20:00-07:00'}}",
             "give quiet_hours or window, not both",
         ),

@@ -41,6 +41,21 @@ def test_lists_come_as_lines_and_ids_become_numbers():
         ({"window": "at night"}, "write it as 22:00-06:00"),
         ({"throttle": 100, "throttle_ceiling": 10}, "the throttle ceiling of 10 bytes/s is below the throttle"),
         ({"review": "automatic"}, "automatic review needs a limit in bytes"),
+        ({"throttle": 2**63}, f"throttle is {2**63}: give {2**63 - 1} at most"),
+        ({"throttle": 10**400}, "throttle is 1000.*: give a whole number"),
+        ({"log_dir_throttle": 2**63}, "log dir throttle is .*: give .* at most"),
+        ({"throttle_ceiling": 2**63}, "throttle ceiling is .*: give .* at most"),
+        ({"mode": "drain", "brokers": [-1]}, "brokers has .-1.; ids of brokers are 0 to 2147483647"),
+        ({"allowed_brokers": [2**31]}, "allowed_brokers has .2147483648."),
+        (
+            {"mode": "replace", "brokers": [1, 2], "replacements": [3, 2]},
+            "brokers .2. are to be replaced and to replace",
+        ),
+        ({"allowed_brokers": [1, 2], "excluded_brokers": [2]}, "brokers .2. are allowed and excluded"),
+        (
+            {"mode": "drain", "brokers": [1, 2], "allowed_brokers": [2]},
+            "brokers .2. are to be drained, and no others are allowed",
+        ),
     ],
 )
 def test_what_does_not_hold_together_is_refused(given, told):
@@ -62,6 +77,8 @@ def test_all_reasons_are_told_at_once():
         ("tolerance", "x"),
         ("max_fill", 1.5),
         ("kafka_conn_id", ""),
+        ("check_interval", 0),
+        ("check_interval", 10**9),
     ],
 )
 def test_a_default_that_is_not_acceptable_is_refused_by_name(name, value):

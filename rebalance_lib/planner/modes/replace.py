@@ -39,8 +39,6 @@ def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
 
 
 def _mapping(model: ClusterModel, scope: Scope, request: Request) -> NDArray[np.int64]:
-    if both := sorted(set(request.brokers) & set(request.replacements)):
-        raise InvalidInputError(f"brokers {both} are to be replaced and to replace; name each once")
     for name, listed in (("brokers", request.brokers), ("replacements", request.replacements)):
         if len(set(listed)) < len(listed):
             raise InvalidInputError(f"{name} {list(listed)} name one twice; one replaces one")
