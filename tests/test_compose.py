@@ -201,6 +201,14 @@ def test_airflow_finds_its_database_its_dags_and_its_api_server():
     assert SERVICES["airflow-api-server"]["ports"] == [f"{urlsplit(settings['AIRFLOW__API__BASE_URL']).netloc}:8080"]
 
 
+def test_the_link_to_spark_leads_to_where_its_master_is_published(monkeypatch: pytest.MonkeyPatch):
+    from kafka_rebalance_airflow.links import SparkUiLink
+
+    monkeypatch.setenv(name := "AIRFLOW__KAFKA_REBALANCE__SPARK_UI", environment("airflow-scheduler")[name])
+    link = urlsplit(SparkUiLink().get_link(None, ti_key=None))
+    assert SERVICES["spark-master"]["ports"] == [f"{link.netloc}:8080"]
+
+
 def test_airflow_init_gives_the_admin_the_password_of_dot_env(monkeypatch: pytest.MonkeyPatch):
     settings = environment("airflow-init")
     monkeypatch.setenv("AIRFLOW_ADMIN_PASSWORD", settings["AIRFLOW_ADMIN_PASSWORD"])
