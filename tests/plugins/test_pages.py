@@ -25,7 +25,8 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Choice, ClusterModel, Mode, Request, candidates
-from rebalance_lib.report import publish_choice, with_groups
+from rebalance_lib.report import fleet_rows, publish_choice, render_fleet, with_groups
+from rebalance_lib.report.units import human_bytes
 from rebalance_lib.topology import GROUP_MEMBERS, GROUP_OFFSETS, Groups
 from tests.planner.clusters import cluster
 
@@ -336,6 +337,27 @@ def test_hostile_ids_find_nothing(client, artifacts, dag_id, run_id):
 def test_what_is_no_dag_id_has_no_directory(dag_id):
     with pytest.raises(InvalidInputError, match="is no DAG id"):
         run_uri(dag_id, "run")
+
+
+def test_the_report_about_many_clusters_is_read_in_airflow(client):
+    summary = (planned() / "plan").read_json("summary.json")
+    fleet = Artifacts(run_uri("kafka_fleet_plan", "manual__1"))
+    rows = fleet_rows({"<i>first</i>": summary, "second": None})
+    fleet.write_json("fleet.json", rows)
+    fleet.write_text("fleet.html", render_fleet(rows))
+    known("kafka_fleet_plan", "manual__1", "success")
+    page = client.get("/kafka-rebalance/runs/kafka_fleet_plan/manual__1")
+    assert (page.status_code, label(page)) == (200, "1 of 2 clusters planned")
+    assert "second No plan:" in words(page)
+    assert "<i>first" not in page.text
+    links = re.findall(r'href="(/kafka-rebalance/files/[^"]*)"', page.text)
+    assert [link.split("/")[3] for link in links] == ["fleet.html", "fleet.json"]
+    assert [client.get(link).status_code for link in links] == [200, 200]
+    listed = words(client.get("/kafka-rebalance/runs"))
+    moved = summary["candidates"][summary["recommended"]]["figures"]["bytes_moved"]
+    assert f"1 of 2 clusters planned &lt;i&gt;first&lt;/i&gt;, second balance {human_bytes(moved)}" in listed
+    known("kafka_fleet_plan", "manual__1", "failed")
+    assert label(client.get("/kafka-rebalance/runs/kafka_fleet_plan/manual__1")) == "failed"
 
 
 def test_a_run_without_a_plan_is_told_kindly(client):

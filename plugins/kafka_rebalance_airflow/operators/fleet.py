@@ -9,6 +9,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from kafka_rebalance_airflow.config import run_uri
+from kafka_rebalance_airflow.links import PlanPageLink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -26,6 +27,7 @@ class FleetReportOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("clusters",)
     ui_color = "#dff3e8"
+    operator_extra_links = (PlanPageLink(),)
 
     def __init__(self, *, clusters: Sequence[str], **kwargs: Any) -> None:
         super().__init__(**kwargs)

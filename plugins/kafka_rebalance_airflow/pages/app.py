@@ -18,12 +18,14 @@ from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.pages import content
 from kafka_rebalance_airflow.pages.listing import listed_runs, run_state
 from kafka_rebalance_airflow.pages.rendering import fragment, page
-from kafka_rebalance_airflow.pages.standing import AUDIT, Documents, standing
+from kafka_rebalance_airflow.pages.standing import AUDIT, FLEET, Documents, standing
 from rebalance_lib.artifacts import PLAN, REVIEW, Artifacts
 from rebalance_lib.errors import InvalidInputError
 
 FILES = {  # by the name in the address: where it is in the artifacts
     "report.html": "report.html",
+    "fleet.html": "fleet.html",
+    "fleet.json": FLEET,
     "plan.json": f"{PLAN}/plan.json",
     "summary.json": f"{PLAN}/summary.json",
     "review.md": f"{PLAN}/review.md",
@@ -49,20 +51,24 @@ def run(request: Request, dag_id: str, run_id: str, session: SessionDep, candida
     """The page of a run."""
     artifacts = _artifacts(dag_id, run_id)
     found = Documents.read(artifacts) if artifacts else None
-    named = {"dag_id": dag_id, "run_id": run_id}
-    if artifacts is None or found is None or found.summary is None:
+    named: dict[str, Any] = {"dag_id": dag_id, "run_id": run_id}
+    if artifacts is None or found is None or (found.summary is None and found.fleet is None):
         return page(request, "missing.html.j2", named, status_code=404)
+    named |= {
+        "standing": standing(found, run_state(session, dag_id, run_id)),
+        "files": [name for name, path in FILES.items() if artifacts.exists(path)],
+        "uri": artifacts.uri,
+    }
+    if found.summary is None:
+        return page(request, "fleet_run.html.j2", {**named, "rows": found.fleet})
     listed = content.candidates(found.summary, found.review)
     values = {
-        "standing": standing(found, run_state(session, dag_id, run_id)),
         "plan": found.summary,
         "review": found.review,
         "progress": found.progress,
         "candidates": listed,
         "detail": content.detail(content.shown(listed, candidate)),
         "record": content.record(found.audit) if found.audit else None,
-        "files": [name for name, path in FILES.items() if artifacts.exists(path)],
-        "uri": artifacts.uri,
     }
     return page(request, "run.html.j2", {**named, **values})
 

@@ -53,13 +53,27 @@ def _newest(session: Session, dag_id: str) -> list[dict[str, Any]]:
 
 def _row(dag_id: str, run_id: str, state: str, run_after: Any) -> dict[str, Any]:
     found = Documents.read(Artifacts(run_uri(dag_id, run_id)))
+    about = _about_many(found.fleet) if found.fleet is not None else _about_one(found)
+    at = run_after.isoformat(timespec="seconds")
+    return {"run_id": run_id, "at": at, "standing": standing(found, state), **about}
+
+
+def _about_one(found: Documents) -> dict[str, Any]:
     summary = found.summary
-    chosen = summary and summary["candidates"][chosen_name(summary, found.review) or summary["recommended"]]
+    if summary is None:
+        return {"cluster": None, "mode": None, "bytes": None}
+    chosen = summary["candidates"][chosen_name(summary, found.review) or summary["recommended"]]
     return {
-        "run_id": run_id,
-        "at": run_after.isoformat(timespec="seconds"),
-        "standing": standing(found, state),
-        "cluster": summary and summary["cluster_id"],
-        "mode": summary and summary["mode"],
-        "bytes": chosen and chosen["figures"]["bytes_moved"],
+        "cluster": summary["cluster_id"],
+        "mode": summary["mode"],
+        "bytes": chosen["figures"]["bytes_moved"],
+    }
+
+
+def _about_many(fleet: list[dict[str, Any]]) -> dict[str, Any]:
+    planned = [one for one in fleet if one["planned"]]
+    return {
+        "cluster": ", ".join(sorted(one["name"] for one in fleet)),
+        "mode": next((one["mode"] for one in planned), None),
+        "bytes": sum(one["bytes_moved"] for one in planned),
     }

@@ -16,7 +16,7 @@ from typing import Any
 from rebalance_lib.artifacts import PLAN, PROGRESS, REVIEW, Artifacts
 from rebalance_lib.errors import InvalidInputError
 
-AUDIT = "audit.json"
+AUDIT, FLEET = "audit.json", "fleet.json"
 REJECT = "Reject"
 GOING_ON = ("queued", "running")
 
@@ -38,6 +38,7 @@ class Documents:
     review: dict[str, Any] | None
     progress: dict[str, Any] | None
     audit: dict[str, Any] | None
+    fleet: list[dict[str, Any]] | None = None  # of a run about many clusters, which has no plan of its own
 
     @classmethod
     def read(cls, run: Artifacts) -> Documents:
@@ -46,13 +47,13 @@ class Documents:
 
 
 def _places(run: Artifacts) -> list[tuple[Artifacts, str]]:
-    return [(run / PLAN, "summary.json"), (run, REVIEW), (run, PROGRESS), (run, AUDIT)]
+    return [(run / PLAN, "summary.json"), (run, REVIEW), (run, PROGRESS), (run, AUDIT), (run, FLEET)]
 
 
-def _read(directory: Artifacts, name: str) -> dict[str, Any] | None:
+def _read(directory: Artifacts, name: str) -> Any:
     if directory.exists(name):
         with suppress(InvalidInputError):  # a plan that is published anew is gone for a moment
-            return dict(directory.read_json(name))
+            return directory.read_json(name)
     return None
 
 
@@ -68,6 +69,9 @@ def standing(found: Documents, run_state: str | None) -> Standing:
         return Standing("rejected", "rejected", over=not goes_on)
     if run_state == "failed":
         return Standing("failed", "failed", over=True)
+    if found.fleet is not None:
+        planned = sum(one["planned"] for one in found.fleet)
+        return Standing("planned", f"{planned} of {len(found.fleet)} clusters planned", over=not goes_on)
     asks_anew = goes_on and not found.review and not found.progress
     if found.audit and not asks_anew and _is_last(found.audit, found.progress):
         reached = run_state == "success" or (found.progress or {}).get("status") == "reached"
