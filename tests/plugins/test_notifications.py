@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
+from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
+from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import BaseNotifier
+from airflow.sdk.execution_time.xcom import XCom
 
-from kafka_rebalance_airflow import notifications
+from kafka_rebalance_airflow import claims, notifications
+from kafka_rebalance_airflow.factories import rebalance_dag, rollback_dag, snapshot_dag
 from kafka_rebalance_airflow.notifications import EVENTS, VARIABLE, notify
+from kafka_rebalance_airflow.operators.execution import ExecutePlanOperator, FinalizeOperator
+from kafka_rebalance_airflow.operators.review import ReviewPlanOperator
+from kafka_rebalance_airflow.sensors.reassignment import VerifyPlanSensor
+from kafka_rebalance_airflow.triggers import reassignment
+from rebalance_lib.cluster import take_snapshot
+from rebalance_lib.execution import Run, Status
+from rebalance_lib.plan import Plan
+from rebalance_lib.report import publish_plan
+from rebalance_lib.topology import TopicPartition
 
 told = []
 
@@ -82,3 +98,72 @@ def test_what_a_notifier_is_made_with_is_not_logged_when_it_fails(configured, ca
     notify(notifications.FAILED, "look", dag_id="kafka_rebalance", run_id="manual__1")
     assert f"{__name__}.Broken was not told of 'failed' (ConnectionError)" in caplog.text
     assert "planted" not in caplog.text
+
+
+CONTEXT = {
+    "dag": SimpleNamespace(dag_id="kafka_rebalance"),
+    "dag_run": SimpleNamespace(start_date=datetime.now(UTC)),
+    "run_id": "manual__1",
+    "ti": SimpleNamespace(get_dr_count=lambda **_: 0, get_task_states=lambda **_: {"manual__1": {}}),
+}
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch, kafka):
+    """Where runs keep their artifacts; the connection ``k`` leads to the cluster, and nobody answers reviews."""
+    monkeypatch.setenv("AIRFLOW_CONN_K", json.dumps({"conn_type": "kafka", "host": kafka.bootstrap_servers}))
+    monkeypatch.setenv("AIRFLOW__KAFKA_REBALANCE__ARTIFACTS", tmp_path.as_uri())
+    monkeypatch.setattr(claims, "SETTLING_SECONDS", 0.0)
+    monkeypatch.setattr(HITLOperator, "execute", lambda *_: None)
+    return tmp_path
+
+
+def test_the_steps_of_a_run_tell_of_its_review_its_begin_and_its_end(root, cluster, topic, configured):
+    configured(NOTEBOOK)
+    goal = {TopicPartition(topic("notifications", [[1]]), 0): [2]}
+    run, snapshot = Run((root / "run").as_uri()), take_snapshot(cluster)
+    run.write_snapshot(snapshot)
+    publish_plan(run.artifacts / "plan", Plan.from_assignment(goal), snapshot)
+    of_run = {"kafka_conn_id": "k", "run_uri": run.uri}
+    ReviewPlanOperator(task_id="review_plan", subject="Approve?", settings={}, **of_run).execute(CONTEXT)
+    step = {**of_run, "approved_digest": run.plan().digest, "settings": {}}
+    ExecutePlanOperator(task_id="execute_plan", **step).execute(CONTEXT)
+    while set(run.status(cluster).by_partition.values()) != {Status.DONE}:  # the test's time limit ends it
+        time.sleep(0.2)
+    VerifyPlanSensor(task_id="verify_plan", **step).execute(CONTEXT)
+    FinalizeOperator(task_id="finalize", **of_run).execute(CONTEXT)
+    assert [event for event, _ in told] == ["review", "started", "finished"]
+    assert told[1][1].startswith("a rebalance over k has begun: ")
+    assert told[2][1] == "the rebalance over k is done: 1 of 1 partitions are where the plan says. (manual__1)"
+
+
+def test_the_trigger_tells_once_of_moves_that_stall_for_long(tmp_path, monkeypatch, configured):
+    configured(NOTEBOOK)
+    monkeypatch.setattr(reassignment, "LASTING_SECONDS", 0.0)
+    monkeypatch.setattr(XCom, "set", lambda **_: None)
+    trigger = reassignment.PlanReachedTrigger(
+        kafka_conn_id="k", run_uri=tmp_path.as_uri(), approved_digest="d", interval=1, settings={}
+    )
+    trigger.task_instance = SimpleNamespace(
+        dag_id="kafka_rebalance", run_id="manual__1", task_id="verify_plan", map_index=-1
+    )
+
+    def carried_on(report, stop):
+        stalled = {"status": "moving", "text": "...", "stalls": ["foo-0 to broker 3"]}
+        for event in (stalled, stalled, {"status": "reached", "text": "..."}):
+            report(event)
+
+    monkeypatch.setattr(trigger, "_carry_on", carried_on)
+
+    async def ended():
+        return [event.payload["status"] async for event in trigger.run()]
+
+    assert asyncio.run(ended()) == ["reached"]
+    assert told == [("stalled", "moves over k have stalled: foo-0 to broker 3 (manual__1)")]
+
+
+@pytest.mark.parametrize("make", [rebalance_dag, rollback_dag, snapshot_dag])
+def test_a_dag_that_fails_tells_why(configured, make):
+    configured(NOTEBOOK)
+    make().on_failure_callback({**CONTEXT, "reason": "task_failure"})
+    assert told == [("failed", "the run manual__1 of kafka_rebalance failed: task_failure (manual__1)")]
