@@ -88,6 +88,12 @@ def test_fields_have_the_order_and_the_defaults_of_the_form(dagbag):
     assert told[: len(there)] == there
 
 
+def test_it_says_how_often_each_step_is_tried_again(dagbag):
+    told = {cells[0].strip("`"): cells[2] for cells in rows(AIRFLOW, "step") if len(cells) == 3}
+    words = ["no", "once", "twice", "three times", "four times", "five times"]
+    assert told == {task.task_id: words[task.retries] for task in dagbag.dags["kafka_rebalance"].tasks}
+
+
 @pytest.mark.parametrize("step", ["kafka_rebalance", "kafka_rebalance_cancel", "kafka_rebalance_rollback"])
 def test_every_step_is_explained(dagbag, step):
     assert not [task.task_id for task in dagbag.dags[step].tasks if f"`{task.task_id}`" not in AIRFLOW]

@@ -28,6 +28,35 @@ BESIDE = {
     "kafka_fleet_plan": {"snapshot_second"},
     "kafka_snapshot": {"snapshot_second"},
 }
+REVIEWED = {
+    "check_form": 0,
+    "claim_cluster": 2,
+    "review_plan": 5,
+    "remind_reviewers": 0,
+    "arm": 2,
+    "apply_throttle": 2,
+    "execute_plan": 2,
+    "verify_plan": 3,
+    "remove_throttle": 5,
+    "finalize": 2,
+}
+REBALANCED = {**REVIEWED, "snapshot_topology": 2, "compute_placement": 1}
+SNAPSHOTS = {"snapshot_first": 1, "snapshot_second": 1}
+RETRIES = {
+    "kafka_rebalance": REBALANCED,
+    "kafka_rebalance_scheduled_first": REBALANCED,
+    "kafka_rebalance_scheduled_second": REBALANCED,
+    "kafka_rebalance_rollback": {**REVIEWED, "prepare_rollback": 2},
+    "kafka_rebalance_cancel": {"ask_to_cancel": 0, "wait_for_run": 2, "clean_up": 5},
+    "kafka_fleet_plan": {
+        "check_form": 0,
+        "snapshot_first": 1,
+        "snapshot_second": 1,
+        "compute_placement": 1,
+        "report": 0,
+    },
+    "kafka_snapshot": {"snapshot_first": 1, "snapshot_second": 1, "tidy": 1},
+}
 REBALANCING = [dag_id for dag_id, chain in CHAINS.items() if "arm" in chain]
 
 
@@ -56,15 +85,17 @@ def test_the_clean_up_runs_whatever_happened_once_the_run_is_armed(dagbag, dag_i
     assert dag.dagrun_timeout is None
 
 
+@pytest.mark.parametrize("dag_id", CHAINS)
+def test_how_often_each_task_is_tried_again(dagbag, dag_id):
+    assert {task.task_id: task.retries for task in dagbag.dags[dag_id].tasks} == RETRIES[dag_id]
+
+
 @pytest.mark.parametrize("dag_id", REBALANCING)
-def test_rules_and_retries(dagbag, dag_id):
+def test_rules(dagbag, dag_id):
     dag = dagbag.dags[dag_id]
     rules = {task.task_id: task.trigger_rule.value for task in dag.tasks}
     teardowns = dict.fromkeys(["remove_throttle", "finalize"], "all_done_setup_success")
     assert rules == {**dict.fromkeys(rules, "all_success"), **teardowns}
-    retries = {task.task_id: task.retries for task in dag.tasks}
-    assert (retries["check_form"], retries["review_plan"], retries["verify_plan"]) == (0, 5, 3)
-    assert (retries["apply_throttle"], retries["execute_plan"], retries["remove_throttle"]) == (2, 2, 5)
     assert dag.get_task("remind_reviewers").downstream_task_ids == set()
     assert (dag.max_active_runs == 1) == ("scheduled" in dag_id)  # others wait for their turn by their claim
 
@@ -107,3 +138,23 @@ def test_reading_the_files_imports_neither_spark_nor_kafka():
     files = sorted(map(str, DAGS.glob("*.py")))
     answer = subprocess.run([sys.executable, "-c", script, *files], capture_output=True, text=True, check=True)
     assert answer.stdout.splitlines()[-1] == "[]"
+
+
+def test_reading_a_file_takes_little_of_the_processor():
+    """Each is read by a process of its own that has imported Airflow, as the dag-processor does."""
+    script = (
+        "import os, runpy, sys, time\n"
+        "import airflow.providers.apache.spark.operators.spark_submit, airflow.providers.standard.operators.hitl\n"
+        "for file in sys.argv[1:]:\n"
+        "    if not os.fork():\n"
+        "        began = time.process_time()\n"
+        "        runpy.run_path(file)\n"
+        "        print('took', time.process_time() - began, flush=True)\n"
+        "        os._exit(0)\n"
+        "    os.wait()\n"
+    )
+    files = sorted(map(str, DAGS.glob("*.py")))
+    answer = subprocess.run([sys.executable, "-c", script, *files], capture_output=True, text=True, check=True)
+    seconds = [float(line.split()[1]) for line in answer.stdout.splitlines() if line.startswith("took ")]
+    assert len(seconds) == len(files)
+    assert max(seconds) < 1, dict(zip(files, seconds, strict=True))
