@@ -28,6 +28,7 @@ from rebalance_lib.topology import ClusterFile, Snapshot, parse_cluster
 JOB = Path(rebalance_lib.__file__).parent / "jobs" / "compute_placement.py"
 MANY_REPLICAS = 1_000_000  # from here on, Java's second compiler is worth its time
 COMPILING = "compiling the planner, once"
+COMPLAINT = "compute_placement: "  # what the job begins each of its errors with
 FILES = {
     "plan.json",
     "candidates",
@@ -122,6 +123,8 @@ def plan_on_spark(
     pace: Pace,
 ) -> None:
     """Plan on Spark, in a run of its own beside the place of the results."""
+    with stages("model", "reading"):
+        Scope.of(ClusterModel.of(cluster.snapshot), request)  # a wrong name costs no Spark
     run = out.staging()
     try:
         stages.tell("writing the snapshot")
@@ -157,9 +160,18 @@ def submit(run: Artifacts, request: Request, master: str | None, replicas: int, 
         env=environment,
     )
     if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines() or [f"exit code {done.returncode}"]
-        told = [line for line in lines if line.startswith("compute_placement: ")]
-        raise RebalanceError((told or lines)[-1].removeprefix("compute_placement: "))
+        complaint = _complaint(done.stdout, done.stderr) or f"exit code {done.returncode}"
+        raise RebalanceError(complaint.removeprefix(f"{run.uri}: "))
+
+
+def _complaint(stdout: str, stderr: str) -> str | None:
+    """What a job that failed said last, if anything.
+
+    spark-submit prints all that the Python program says, its stderr too, on its stdout, and Spark's own log on stderr.
+    """
+    lines = [line for text in (stderr, stdout) for line in text.splitlines() if line.strip()]
+    told = [line.removeprefix(COMPLAINT) for line in lines if line.startswith(COMPLAINT)]
+    return (told or lines or [None])[-1]
 
 
 def _driver(replicas: int) -> dict[str, str]:

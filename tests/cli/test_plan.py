@@ -358,9 +358,11 @@ def test_spark_is_given_the_snapshot_and_the_request_and_its_plan_is_published(p
     ("body", "message"),
     [
         (
-            "print('compute_placement: no broker', file=sys.stderr); print('bye', file=sys.stderr); sys.exit(1)",
+            # As spark-submit does: the program's stderr on stdout, Spark's log on stderr.
+            "print('compute_placement: no broker'); print('WARN ShutdownHookManager', file=sys.stderr); sys.exit(1)",
             "no broker",
         ),
+        ("print('ValueError: odd'); print('INFO bye', file=sys.stderr); sys.exit(1)", "ValueError: odd"),
         ("sys.exit(3)", "exit code 3"),
         ("", "the Spark job ended well, but left no plan"),
     ],
@@ -371,6 +373,23 @@ def test_what_spark_complains_of_is_one_clear_line(plan, file, monkeypatch, body
     answer = plan("--snapshot", path, "--mode", "balance", "--engine", "spark")
     assert (answer.exit_code, answer.stderr) == (1, f"kafka-rebalance: {message}\n")
     assert sorted(one.name for one in path.parent.iterdir()) == ["cluster.json", "spark-submit"]
+
+
+def test_a_wrong_name_costs_no_spark(plan, file, monkeypatch):
+    path = file()
+    spark_submit(path.parent, monkeypatch, "sys.exit('it was run')")
+    answer = plan("--snapshot", path, "--mode", "drain", "--brokers", "9", "--engine", "spark")
+    assert (answer.exit_code, "unknown brokers [9]" in answer.stderr) == (1, True)
+
+
+def test_what_only_the_job_can_refuse_is_told_as_without_spark(plan, file):
+    ask = ["--snapshot", file(), "--mode", "drain", "--brokers", "2", "--byte-budget", "1"]
+    here = plan(*ask)
+    there = plan(*ask, "--engine", "spark", "--master", "local[1]")
+    assert (here.exit_code, there.exit_code) == (1, 1)
+    why = here.stderr.removeprefix("kafka-rebalance: ")
+    assert "must move, but the byte budget is 1; raise it" in why
+    assert there.stderr == f"kafka-rebalance: nothing is published: {why}"
 
 
 def test_without_spark_there_is_still_the_local_engine(plan, file, monkeypatch):
