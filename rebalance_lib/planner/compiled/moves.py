@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 NOWHERE = -1
-SCAN_LIMIT = 128  # receivers looked at for one replica, beginning at a place that rotates
+SCAN_LIMIT = 128  # receivers looked at first for one replica, beginning at a place that rotates
 
 PARTITION = np.dtype(
     [
@@ -142,12 +142,15 @@ def move(partitions, slots, brokers, free, held, left, p, slot, d):
 
 
 @njit(cache=True)
-def best_in(partitions, slots, brokers, free, held, receivers, start, end, lack, p, least, turn):
-    """The receiver in a stretch of the list that lacks the most, if more than `least`; those full of the topic last."""
+def best_in(partitions, slots, brokers, free, held, receivers, start, end, lack, p, least, turn, limit):
+    """The receiver in a stretch of the list that lacks the most, if more than `least`; those full of the topic last.
+
+    At most `limit` of them are looked at.
+    """
     count = end - start
     if count <= 0:
         return NOWHERE
-    looked = min(count, SCAN_LIMIT)
+    looked = min(count, limit)
     first = start if looked == count else start + turn % count
     for strict in (False, True, False):
         # Most brokers are not full of the topic, and looking it up costs more than all the rest: first without.
@@ -167,6 +170,29 @@ def best_in(partitions, slots, brokers, free, held, receivers, start, end, lack,
         if best == NOWHERE and not strict:
             return NOWHERE
     return best
+
+
+@njit(cache=True)
+def best_of(partitions, slots, brokers, free, held, receivers, begins, counts, fewest, most, lack, p, least, turn):
+    """The best receiver in racks with so many replicas of p, for a replica that shall move if it can at all.
+
+    It is looked for among some of each rack first, and only if none of them will do among all.
+    """
+    for limit in (SCAN_LIMIT, len(receivers)):
+        target = NOWHERE
+        lacking = least
+        for rack in range(len(counts)):
+            if fewest <= counts[rack] <= most:
+                start, end = begins[rack], begins[rack + 1]
+                d = best_in(
+                    partitions, slots, brokers, free, held, receivers, start, end, lack, p, lacking, turn, limit
+                )
+                if d != NOWHERE:
+                    target = d
+                    lacking = lack[d]
+        if target != NOWHERE or len(receivers) <= SCAN_LIMIT:
+            break
+    return target
 
 
 @njit(cache=True)

@@ -15,7 +15,7 @@ from numba import njit
 from rebalance_lib.planner.compiled.moves import (
     NOWHERE,
     affordable,
-    best_in,
+    best_of,
     in_rack,
     move,
     receivers_by_rack,
@@ -31,6 +31,7 @@ def relieve(partitions, slots, brokers, free, held, left, racks, order, level):
     takers = ((lack > 0) & (brokers["takes"][:-1] > 0)).astype(np.uint8)
     receivers, begins = receivers_by_rack(brokers, racks, takers)
     listed, list_begins = slots_by_broker(partitions, slots, givers, order)
+    counts = np.zeros(racks, np.int64)
     moved = 0
     for s in range(len(level)):
         for turn in range(2):
@@ -45,17 +46,25 @@ def relieve(partitions, slots, brokers, free, held, left, racks, order, level):
                 if not affordable(partitions, slots, left, p, slot):
                     continue
                 size = partitions[p].size
-                own = in_rack(partitions, slots, brokers, p, slot, brokers[s].rack) + 1
-                target = NOWHERE
-                most = size - 1
                 for rack in range(racks):
-                    if rack != brokers[s].rack and in_rack(partitions, slots, brokers, p, slot, rack) + 1 > own:
-                        continue
-                    begin, end = begins[rack], begins[rack + 1]
-                    d = best_in(partitions, slots, brokers, free, held, receivers, begin, end, lack, p, most, moved)
-                    if d != NOWHERE:
-                        target = d
-                        most = lack[d]
+                    counts[rack] = in_rack(partitions, slots, brokers, p, slot, rack)
+                own = counts[brokers[s].rack] + 1
+                target = best_of(
+                    partitions,
+                    slots,
+                    brokers,
+                    free,
+                    held,
+                    receivers,
+                    begins,
+                    counts,
+                    0,
+                    own - 1,
+                    lack,
+                    p,
+                    size - 1,
+                    moved,
+                )
                 if target == NOWHERE:
                     continue
                 move(partitions, slots, brokers, free, held, left, p, slot, target)

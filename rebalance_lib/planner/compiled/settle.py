@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from rebalance_lib.planner.compiled.moves import NOWHERE, affordable, best_in, in_rack, move, receivers_by_rack
+from rebalance_lib.planner.compiled.moves import NOWHERE, affordable, best_of, in_rack, move, receivers_by_rack
 
 TAIL = 2  # the smaller half of what moves is placed by number: it holds next to no bytes
 
@@ -63,30 +63,23 @@ def settle(partitions, slots, brokers, free, held, left, racks, order, share_byt
             leads = b >= 0 and partitions[p].leader == b
             for others in range(partitions[p + 1].begin - partitions[p].begin):
                 for anyone in range(0 if leads else 1, 2):
-                    wanted = lack if anyone else lack_leading
-                    most = lowest
-                    for rack in range(racks):
-                        if counts[rack] != others or (target != NOWHERE and most == lowest):
-                            continue
-                        d = best_in(
+                    if target == NOWHERE:
+                        target = best_of(
                             partitions,
                             slots,
                             brokers,
                             free,
                             held,
                             receivers,
-                            begins[rack],
-                            begins[rack + 1],
-                            wanted,
+                            begins,
+                            counts,
+                            others,
+                            others,
+                            lack if anyone else lack_leading,
                             p,
-                            most,
+                            lowest,
                             done,
                         )
-                        if d != NOWHERE:
-                            target = d
-                            most = wanted[d]
-                if target != NOWHERE:
-                    break
             if target == NOWHERE:
                 stuck[stuck_count] = slot
                 stuck_count += 1
@@ -108,6 +101,7 @@ def repair_racks(partitions, slots, brokers, free, held, left, racks, order, sha
     receivers, begins = receivers_by_rack(brokers, racks, brokers["takes"][:-1])
     lack = share_bytes - brokers["bytes"][:-1]
     lowest = np.iinfo(np.int64).min
+    counts = np.zeros(racks, np.int64)
     moved, refused = 0, 0
     if racks < 2:
         return moved, refused
@@ -140,28 +134,25 @@ def repair_racks(partitions, slots, brokers, free, held, left, racks, order, sha
                     best_slot, best_own = slot, own
             if best_slot < 0:
                 break
+            for rack in range(racks):
+                counts[rack] = in_rack(partitions, slots, brokers, p, best_slot, rack)
             for others in range(best_own - 1):
-                target = NOWHERE
-                most = lowest
-                for rack in range(racks):
-                    if in_rack(partitions, slots, brokers, p, best_slot, rack) == others:
-                        d = best_in(
-                            partitions,
-                            slots,
-                            brokers,
-                            free,
-                            held,
-                            receivers,
-                            begins[rack],
-                            begins[rack + 1],
-                            lack,
-                            p,
-                            most,
-                            p,
-                        )
-                        if d != NOWHERE:
-                            target = d
-                            most = lack[d]
+                target = best_of(
+                    partitions,
+                    slots,
+                    brokers,
+                    free,
+                    held,
+                    receivers,
+                    begins,
+                    counts,
+                    others,
+                    others,
+                    lack,
+                    p,
+                    lowest,
+                    p,
+                )
                 if target != NOWHERE:
                     if not affordable(partitions, slots, left, p, best_slot):
                         refused += 1

@@ -25,6 +25,7 @@ from numba import njit
 
 from rebalance_lib.planner.compiled.moves import (
     NOWHERE,
+    SCAN_LIMIT,
     affordable,
     best_in,
     in_rack,
@@ -215,6 +216,7 @@ def shift(
                         p,
                         most,
                         seen,
+                        SCAN_LIMIT,
                     )
                     if d != NOWHERE:
                         target = d
