@@ -24,6 +24,8 @@ def show_result(output: Output, summary: dict[str, Any], out: str) -> None:
     every = len(summary["brokers"])
     which = "Brokers" if len(brokers) == every else f"The {len(brokers)} brokers that change most, of {every}"
     output.show(broker_table(brokers, which))
+    for broker, replicas in summary["replicas_kept"].items():
+        output.say(f"Broker {broker} keeps {replicas} replicas of excluded topics: it will not be empty.")
     if summary["partitions_in_fewer_racks"]:
         output.say(f"Racks: {summary['partitions_in_fewer_racks']} partitions end in fewer of them than now.")
     if kept := summary["candidates"][summary["recommended"]]["figures"]["partitions_kept"]:

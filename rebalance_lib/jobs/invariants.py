@@ -90,8 +90,7 @@ INVARIANTS = {
     "nothing-forgotten": Invariant(
         "forgotten",
         "name IS NOT NULL",
-        "concat(name, ': its replica must leave broker ', broker, ', but the plan leaves it there', "
-        "if(internal, '; include internal topics', ''))",
+        "concat(name, ': its replica must leave broker ', broker, ', but the plan leaves it there')",
     ),
     "chosen-topics": Invariant(
         "changes", "NOT chosen", "concat(name, ': the topic is not among those that may change')"

@@ -148,12 +148,12 @@ OF_CHANGES = {
             count(*) AS number, any_value(partitions) AS partitions
         FROM changes WHERE :mode = 'partitions' GROUP BY run, candidate, topic""",
     "forgotten": """
-        -- replicas that had to leave, of partitions that the plan does not name
-        SELECT run, candidate, concat(topic, '-', partition) AS name, broker, internal
+        -- replicas of chosen topics that had to leave, of partitions that the plan does not name
+        SELECT run, candidate, concat(topic, '-', partition) AS name, broker
         FROM (
-            SELECT run, topic, partition, broker, internal
+            SELECT run, topic, partition, broker
             FROM placed JOIN brokers USING (run, broker) JOIN topics USING (run, topic)
-            WHERE :mode = 'drain' AND leaving OR :mode = 'repair' AND chosen AND NOT alive AND NOT excluded
+            WHERE chosen AND (:mode = 'drain' AND leaving OR :mode = 'repair' AND NOT alive AND NOT excluded)
         ) JOIN told USING (run) LEFT ANTI JOIN entries USING (run, candidate, topic, partition)""",
     "counted": """
         SELECT run, candidate,

@@ -2,7 +2,7 @@
 
 The verifier is told what was asked: which brokers may be given replicas, which must be empty afterwards, how many
 replicas there shall be. It is shown only the partitions that may change, so that a plan which touches another one is
-found out too.
+found out too, and a broker to be drained keeps the replicas of excluded topics.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from rebalance_lib.errors import RebalanceError
 from rebalance_lib.plan import Plan, Rule, Violation, current_assignment, verify_plan
 from rebalance_lib.plan.columns import Lists, find_sorted, partition_keys
-from rebalance_lib.planner.request import Mode
+from rebalance_lib.planner.request import EMPTYING, Mode
 from rebalance_lib.topology import Broker
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from rebalance_lib.planner.candidates import Candidate
     from rebalance_lib.planner.model import ClusterModel
     from rebalance_lib.planner.request import Request
-
-_EMPTYING = frozenset({Mode.DRAIN, Mode.REPLACE})
 
 
 def check_candidates(model: ClusterModel, request: Request, candidates: Iterable[Candidate]) -> None:
@@ -49,8 +47,8 @@ def _violations(model: ClusterModel, request: Request, candidate: Candidate, bef
     rules: dict[str, Any] = {
         "brokers": _brokers(model, plan),
         "before": before,
-        "allowed_brokers": takes - set(request.brokers) if request.mode in _EMPTYING else takes,
-        "drained_brokers": request.brokers if request.mode in _EMPTYING else (),
+        "allowed_brokers": takes - set(request.brokers) if request.mode in EMPTYING else takes,
+        "drained_brokers": request.brokers if request.mode in EMPTYING else (),
     }
     factor = request.replication_factor
     if request.mode is Mode.PARTITIONS:

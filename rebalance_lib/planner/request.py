@@ -46,7 +46,7 @@ _EXPLAINED = {
     Mode.LIGHT: "only relieve brokers above a fill level",
     Mode.KAFKA: "stripe the chosen topics as Kafka's own tool does",
 }
-NEEDS_BROKERS = frozenset({Mode.DRAIN, Mode.REPLACE})
+EMPTYING = frozenset({Mode.DRAIN, Mode.REPLACE})
 NEEDS_TOPICS = frozenset({Mode.TOPICS, Mode.REPLICATION_FACTOR, Mode.PARTITIONS})
 WHOLE_BROKERS = frozenset({Mode.DRAIN, Mode.REPLACE, Mode.REPAIR})  # a broker with internal topics left is not empty
 BALANCING = frozenset({Mode.BALANCE, Mode.EXPAND, Mode.TOPICS})
@@ -128,7 +128,7 @@ class Request:
     def _check_what_the_mode_needs(self) -> None:
         if self.mode is Mode.LIGHT and (self.fill_level is None or not 0 < self.fill_level <= 1):
             raise InvalidInputError("mode light needs a fill level, such as 0.8: brokers above it are relieved")
-        if self.mode in NEEDS_BROKERS and not self.brokers:
+        if self.mode in EMPTYING and not self.brokers:
             raise InvalidInputError(f"mode {self.mode} needs brokers: name those to {self.mode}")
         if self.mode is Mode.REPLACE and len(self.replacements) != len(self.brokers):
             raise InvalidInputError(

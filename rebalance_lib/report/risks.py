@@ -41,6 +41,8 @@ def _of_cluster(cluster: Mapping[str, Any]) -> Iterator[str]:
             f"Brokers {_list(dead)} are down. Modes that mend or empty brokers place replicas on them elsewhere; "
             "others leave their partitions alone."
         )
+    for broker, replicas in cluster["replicas_kept"].items():
+        yield f"Broker {broker} keeps {replicas} replicas of excluded topics: it will not be empty."
     if alone := cluster["partitions_left_alone"]:
         yield f"{alone} partitions are left alone because a replica of theirs is on a broker that is down."
     if unknown := cluster["replicas_of_unknown_size"]:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from rebalance_lib.plan.pace import Pace
+from rebalance_lib.planner.request import EMPTYING
 from rebalance_lib.report.forecast import forecast
 from rebalance_lib.report.group_figures import group_figures
 from rebalance_lib.report.moves import FIGURES, brokers_table
@@ -43,6 +44,7 @@ def summarize(choice: Choice, pace: Pace | None = None) -> dict[str, Any]:
         "recommended": chosen.name,
         "partitions": model.partitions,
         "partitions_left_alone": chosen.outcome.scope.offline,
+        "replicas_kept": _kept(choice),
         "bytes_total": pc.sum(sizes).as_py() or 0,
         "rates_known": model.write_rate is not None,
         "brokers_without_rack": _without_rack(model),
@@ -93,6 +95,16 @@ def _candidate(one: Candidate, cluster: dict[str, Any], pace: Pace, impacts: pa.
         "risks": risks(cluster, outcome.in_fewer_racks, expected, groups),
         "groups": groups,
     }
+
+
+def _kept(choice: Choice) -> dict[str, int]:
+    """By broker that is to be emptied: the replicas that it keeps, because their topics are excluded."""
+    request, outcome = choice.request, choice.recommended.outcome
+    if request is None or request.mode not in EMPTYING:
+        return {}
+    _, after = outcome.loads()["replicas"]
+    held = zip(outcome.model.broker_ids.tolist(), after.tolist(), strict=True)
+    return {str(id_): count for id_, count in held if count and id_ in request.brokers}
 
 
 def _without_rack(model: ClusterModel) -> list[int]:

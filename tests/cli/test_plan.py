@@ -308,6 +308,17 @@ def test_racks_that_are_given_up_or_missing_are_told(plan, file, tmp_path):
     assert "Racks do not count, because brokers 2 have none" in (tmp_path / "out" / "review.md").read_text()
 
 
+@pytest.mark.parametrize("limit", [("--topics", "t0"), ("--excluded-topics", "t[12]")])
+def test_a_drained_broker_that_keeps_excluded_topics_is_told(plan, file, tmp_path, limit):
+    answer = plan("--snapshot", file(), "--mode", "drain", "--brokers", "1", *limit)
+    assert answer.exit_code == 0, answer.stderr
+    assert {entry.topic for entry in parse_plan((tmp_path / "out" / "plan.json").read_text())} == {"t0"}
+    said = "Broker 1 keeps 40 replicas of excluded topics: it will not be empty."
+    assert said in answer.output
+    assert f"- **Risk**: {said}" in (tmp_path / "out" / "review.md").read_text()
+    assert summary(tmp_path)["replicas_kept"] == {"1": 40}
+
+
 def test_striping_over_one_rack_is_refused_with_what_to_do(plan, file):
     answer = plan("--snapshot", file(), "--mode", "kafka", "--allowed-brokers", "1,3")
     assert (answer.exit_code, "allow more brokers in other racks" in answer.stderr) == (1, True), answer.stderr

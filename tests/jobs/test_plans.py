@@ -86,6 +86,23 @@ def test_a_drain_may_crowd_a_rack_if_the_brokers_left_ask_for_it(spark, tmp_path
     assert set(run.plan().as_dict()[TopicPartition("t", 0)]) == {2, 3, 4, 5}
 
 
+def test_a_drain_of_some_topics_leaves_the_others(spark, tmp_path):
+    snapshot = skewed(3)
+    request = Request(Mode.DRAIN, brokers=(6,), excluded_topics=("t00001",))
+    run = run_of(tmp_path, snapshot)
+    state = job.prepare(run.uri, request)
+    job.compute(spark, [state])
+    assert state.errors == ()
+    (here,) = candidates(ClusterModel.of(snapshot), request)
+    assert run.plan().digest == here.plan.digest
+    kept = run.summary()["replicas_kept"]["6"]
+    assert f"Broker 6 keeps {kept} replicas of excluded topics" in (run.artifacts / "plan").read_text("review.md")
+    run.artifacts.remove()
+    one = written(tmp_path, request)
+    rewrite(one, entries(one)[:1])
+    assert "full: nothing-forgotten: " in found(spark, one, request)
+
+
 def test_partitions_that_striping_leaves_for_their_racks_are_counted(spark, tmp_path):
     racks = {id_: "a" if id_ < 6 else "b" for id_ in range(1, 8)}
     snapshot = cluster(racks, {f"t-{p}": ([1, 2, 6, 7], 10) for p in range(14)}).snapshot()
