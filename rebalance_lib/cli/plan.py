@@ -51,7 +51,7 @@ def request_options(function: Callable[..., Any]) -> Callable[..., Any]:
         _list("--brokers", "Those the mode is about: to fill, drain, replace or relieve."),
         _list("--replacements", "replace: the brokers that take their places, in the same order."),
         _list("--allowed-brokers", "Those that may be given replicas; default all that are alive."),
-        _list("--excluded-brokers", "Those that neither give nor take."),
+        _list("--excluded-brokers", "Those that neither give nor take, replicas or leaders."),
         _list("--topics", "Topics that may be moved, names or patterns such as 'orders-*'; default all but internal."),
         _list("--excluded-topics", "Topics that are left alone, names or patterns."),
         click.option("--include-internal", is_flag=True, default=None, help="Move internal topics too."),

@@ -100,6 +100,11 @@ INVARIANTS = {
         "excluded AND (comes OR goes)",
         "concat(name, ': the excluded broker ', broker, ' would ', if(comes, 'take', 'give'), ' a replica')",
     ),
+    "excluded-leaders": Invariant(
+        "leadership",
+        "loses OR gets AND others",
+        "concat(name, ': an excluded broker would ', if(loses, 'no longer', 'now'), ' lead it')",
+    ),
     "log-dir-capacity": Invariant(
         "dir_loads",
         "receives AND bytes > free",

@@ -140,6 +140,13 @@ OF_CHANGES = {
                 GROUP BY entry, rack)
             GROUP BY entry
         ) AS racked JOIN changes USING (entry) LEFT JOIN rooms USING (run)""",
+    "leadership": """
+        -- whether excluded brokers lose or get the lead of a partition, and whether another broker could have it
+        SELECT run, candidate, name, bool_or(excluded AND led AND NOT leads) AS loses,
+            bool_or(excluded AND leads AND NOT led) AS gets,
+            bool_or(NOT goes AND alive AND NOT excluded AND NOT leaving) AS others
+        FROM slots WHERE size(:excluded_brokers) > 0
+        GROUP BY run, candidate, entry, name""",
     "entered": """
         SELECT run, candidate, topic, partition, count(*) AS times FROM entries
         GROUP BY run, candidate, topic, partition""",

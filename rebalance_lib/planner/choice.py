@@ -50,7 +50,7 @@ class Choice:
         """A plan from somewhere else, for partitions and brokers that the cluster has; figures leave out log dirs."""
         nobody = np.zeros(model.brokers, np.bool_)
         everything = np.ones(model.partitions, np.bool_)
-        scope = Scope(everything, model.alive, ~nobody, nobody, model.alive, offline=0)
+        scope = Scope(everything, model.alive, ~nobody, nobody, model.alive, nobody, offline=0)
         return cls(model, None, [_Given(GIVEN, Outcome(model, scope, _placed(model, plan)), plan)])
 
 

@@ -148,10 +148,16 @@ def ideal_bytes(work: Workspace) -> int:
 
 
 def lead(work: Workspace, movable: NDArray[np.bool_] | None = None) -> NDArray[np.int32]:
-    """Who leads each partition of a workspace, changed only where it is movable, all in scope if that is not given."""
+    """Who leads each partition of a workspace, changed only where it is movable, all in scope if that is not given.
+
+    What excluded brokers lead they keep, and they are given nothing else to lead.
+    """
     layout = work.layout
+    excluded = work.scope.excluded
     weights = np.where(work.scope.may_lead, work.model.weight, 0.0)
     changeable = (work.scope.movable if movable is None else movable).astype(np.uint8)
+    if excluded.any():
+        changeable[excluded[work.leader] & (work.leader >= 0)] = 0
     may_lead = work.scope.may_lead.astype(np.uint8)
     leader = even_leaders(
         offsets=layout.offsets,
@@ -167,7 +173,7 @@ def lead(work: Workspace, movable: NDArray[np.bool_] | None = None) -> NDArray[n
         sent = work.model.write_rate * work.lengths
         led = leader >= 0
         load = np.bincount(leader[led], sent[led], minlength=work.model.brokers)
-        share = weights * load.sum() / weights.sum()
+        share = weights * load[~excluded].sum() / weights.sum()
         high = share * (1 + RATE_TOLERANCE)
         swap_leaders(layout.offsets, layout.broker, leader, changeable, may_lead, sent, high, load, len(sent))
     return leader
@@ -309,7 +315,10 @@ def _leading(work: Workspace) -> Floats:
 def leader_shares(work: Workspace, weights: Floats, at_most: Floats) -> Floats:
     """Racks have no say in who leads, but nobody can lead more partitions than it has replicas of."""
     everyone = np.zeros(work.model.brokers, np.int32)
-    return even_shares(float(work.model.partitions), weights, everyone, np.array([np.inf]), at_most=at_most)
+    kept = np.where(work.scope.excluded, work.loads["leads"], 0).astype(np.float64)
+    at_most = np.where(work.scope.excluded, kept, at_most)
+    total = float(work.model.partitions)
+    return even_shares(total, weights, everyone, np.array([np.inf]), at_least=kept, at_most=at_most)
 
 
 def rate_by_broker(work: Workspace) -> Any:

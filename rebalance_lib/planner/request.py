@@ -61,7 +61,7 @@ class Request:
         brokers: those the mode is about: the new ones to fill, the ones to drain, to replace or to relieve.
         replacements: for ``replace``, the brokers that take their places, in the same order.
         allowed_brokers: those that may be given replicas; all live ones if empty.
-        excluded_brokers: those that neither give nor take.
+        excluded_brokers: those that neither give nor take, replicas or leaders.
         topics: names or patterns (``orders-*``) of those that may be moved; if empty, all but internal ones, and in
             ``drain``, ``replace`` and ``repair`` these too.
         excluded_topics: names or patterns of those left alone.

@@ -36,6 +36,7 @@ class Scope:
     gives: NDArray[np.bool_]
     leaves: NDArray[np.bool_]
     may_lead: NDArray[np.bool_]
+    excluded: NDArray[np.bool_]  # keep the leaders they have, besides all their replicas
     offline: int  # partitions left alone because a replica of theirs is on a dead broker
 
     @classmethod
@@ -73,7 +74,7 @@ class Scope:
             dead[model.slot_partition[~model.alive[model.broker]]] = True
             offline = int((dead & movable).sum())
             movable = movable & ~dead
-        return cls(movable, takes, gives, leaves, model.alive & ~leaves, offline)
+        return cls(movable, takes, gives, leaves, model.alive & ~leaves & ~excluded, excluded, offline)
 
 
 def known_brokers(model: ClusterModel, request: Request) -> None:

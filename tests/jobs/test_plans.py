@@ -200,9 +200,9 @@ def test_a_file_that_is_no_plan_is_found_out(spark, tmp_path):
 def test_asks_that_a_plan_does_not_meet_are_found_out(spark, tmp_path):
     request = Request(Mode.BALANCE)
     one = written(tmp_path, request)
-    balanced = replace(request, byte_budget=1, excluded_brokers=(1,), excluded_topics=("t0000*",))
+    balanced = replace(request, byte_budget=1, excluded_brokers=(1, 2), excluded_topics=("t0000*",))
     said = found(spark, one, balanced)
-    for rule in ("budgets", "excluded-brokers", "chosen-topics"):
+    for rule in ("budgets", "excluded-brokers", "excluded-leaders", "chosen-topics"):
         assert f"full: {rule}: " in said
     assert "full: drained: " in found(spark, one, Request(Mode.DRAIN, brokers=(6,)))
     assert "full: leaders-only: " in found(spark, one, Request(Mode.LEADERS))

@@ -25,6 +25,7 @@ def broken(before: Cluster, plan: Plan, request: Request) -> list[str]:
         *wrong_topics(before, plan, request),
         *wrong_brokers(before, plan, request),
         *wrong_factors(before, after, request),
+        *wrong_leaders(before, plan, request),
         *worse_racks(before, after, request),
         *overfull_disks(before, after, request),
         *overspent_budgets(before, after, request),
@@ -82,6 +83,17 @@ def wrong_brokers(before: Cluster, plan: Plan, request: Request) -> Iterator[str
             yield f"{entry.topic_partition} goes to {strangers}, who may not be given replicas"
         if gone := (had - set(entry.replicas)) & set(request.excluded_brokers):
             yield f"{entry.topic_partition} leaves {gone}, who are excluded"
+
+
+def wrong_leaders(before: Cluster, plan: Plan, request: Request) -> Iterator[str]:
+    """Excluded brokers keep what they lead, and lead nothing else unless nobody else can."""
+    excluded = set(request.excluded_brokers)
+    for entry in plan:
+        held = before.partitions.get(entry.topic_partition)
+        old, new = held.replicas[0] if held is not None else None, entry.replicas[0]
+        others = set(entry.replicas) & set(before.live) - excluded
+        if old != new and (old in excluded or (new in excluded and others)):
+            yield f"{entry.topic_partition} was led by {old} and would be by {new}, of whom {excluded} are excluded"
 
 
 def wrong_factors(before: Cluster, after: Cluster, request: Request) -> Iterator[str]:

@@ -32,6 +32,26 @@ def lopsided(hosts, *, partitions=60, factor=3, seed=1, holding=None):
     return cluster(hosts, topic("orders", lists, [random.randint(1, 50) * GB // 10 for _ in lists]))
 
 
+@pytest.mark.parametrize("mode", [Mode.BALANCE, Mode.LEADERS, Mode.DRAIN, Mode.EXPAND])
+def test_excluded_brokers_keep_the_leaders_they_have_and_the_others_share_the_rest(mode):
+    hosts = {**RACKS, 9: "a", 10: "b", 11: "c"}
+    before = lopsided(hosts, partitions=120, holding=RACKS)
+    request = Request(mode, brokers={Mode.DRAIN: (0,), Mode.EXPAND: (9, 10, 11)}.get(mode, ()), excluded_brokers=(1, 2))
+    plan = planned(before, request)
+    after = before.after(plan.plan)
+    for broker in (1, 2):
+        assert led_by(before, broker) == led_by(after, broker)
+        assert led_by(before, broker)
+    others = [after.leaders_by_broker()[id_] for id_ in hosts if id_ not in (1, 2, *request.brokers)]
+    if mode is not Mode.EXPAND:
+        busy = [count for count in others if count]
+        assert max(busy) - min(busy) <= 2
+
+
+def led_by(cluster, broker):
+    return {name for name, held in cluster.partitions.items() if held.replicas[0] == broker}
+
+
 @pytest.mark.parametrize("broker", [0, 4])
 def test_drain_copies_exactly_the_brokers_bytes(broker):
     before = lopsided(RACKS)

@@ -116,7 +116,7 @@ def _workspace(
         write_rate=None,
     )
     yes, no = np.ones(count, np.bool_), np.zeros(count, np.bool_)
-    scope = Scope(movable, yes, yes, no, yes, 0)
+    scope = Scope(movable, yes, yes, no, yes, no, 0)
     work = Workspace.of(as_brokers, scope, request, Layout.of(as_brokers), np.full(len(listed), -1, np.int32))
     work.free[:] = free
     work.partitions["row"] = -1
