@@ -19,7 +19,7 @@ from rebalance_lib.artifacts import GROUPS, PLAN, SNAPSHOT, Artifacts, read_grou
 from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Choice, ClusterModel, Request, Scope
-from rebalance_lib.planner.candidates import FULL, candidate, names, undominated
+from rebalance_lib.planner.candidates import FULL, UNLIMITED, candidate, names, undominated
 from rebalance_lib.planner.check import check_candidates
 from rebalance_lib.planner.compiling import is_compiled
 from rebalance_lib.report import publish_choice, with_groups
@@ -99,10 +99,10 @@ def plan_here(cluster: ClusterFile, request: Request, out: Artifacts, stages: St
         with stages("candidates", f"planning {name}{hint}"):
             found.append(candidate(model, scope, request, name))
         hint = ""
-        if name == FULL:
-            stages.seconds["plan"] = time.perf_counter() - begun
+        if name in {UNLIMITED, FULL}:
+            stages.seconds["plan"] = stages.seconds.get("plan", 0.0) + time.perf_counter() - begun
     with stages("candidates", "comparing candidates"):
-        kept = undominated(found)
+        kept = undominated(found, request)
     with stages("check", "checking"):
         check_candidates(model, request, kept)
     choice = Choice(model, request, kept, stages.seconds)
@@ -171,7 +171,7 @@ def _complaint(stdout: str, stderr: str) -> str | None:
     """
     lines = [line for text in (stderr, stdout) for line in text.splitlines() if line.strip()]
     told = [line.removeprefix(COMPLAINT) for line in lines if line.startswith(COMPLAINT)]
-    return (told or lines or [None])[-1]
+    return (told or lines)[-1] if lines else None
 
 
 def _driver(replicas: int) -> dict[str, str]:

@@ -55,7 +55,7 @@ class RunTask:
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """The names of the plans to choose from."""
+        """The names of the plans that are worked out, to choose from."""
         return names(self.request)
 
     @property
@@ -122,8 +122,7 @@ class WriteTask:
         """Write the files of the choice."""
         model, _ = prepared(self.run)
         scratch = Artifacts(self.run.scratch)
-        listed = candidates_of(self.run)
-        kept = undominated(listed)
+        kept = candidates_of(self.run)
         impacts = scratch.read_table(GROUPS) if scratch.exists(GROUPS) else None
         if impacts is not None:
             impacts = in_order(impacts, [one.name for one in kept])
@@ -135,10 +134,13 @@ class WriteTask:
 
 
 def candidates_of(run: RunTask) -> list[Candidate]:
-    """What the tasks of a run's candidates left."""
+    """The plans to choose from, of those that the tasks of a run left."""
     model, scope = prepared(run)
     placements = {name: Artifacts(run.scratch).read_table(f"{name}.parquet") for name in run.candidates}
-    return [Candidate(name, Outcome(model, scope, read_placement(model, table))) for name, table in placements.items()]
+    listed = [
+        Candidate(name, Outcome(model, scope, read_placement(model, table))) for name, table in placements.items()
+    ]
+    return undominated(listed, run.request)
 
 
 def read_model(run: Artifacts) -> ClusterModel:

@@ -6,7 +6,10 @@ much as another, without being more even or better spread over racks, is left ou
 as drain, or do not aim at even loads, such as light, have one candidate.
 
 The full plan is always there: it is the one after which there is nothing left to plan. A part of it that happens to be
-no less even is no trade-off, and what it leaves undone would be planned the next time: it is left out too.
+no less even is no trade-off: brought to its end, so that nothing is left to plan after it either, it is the full plan.
+
+With a budget, what would be planned without one is worked out too, and is the full plan if the budget allows it: a
+budget that does not bind changes nothing.
 """
 
 from __future__ import annotations
@@ -18,15 +21,15 @@ from rebalance_lib.planner.modes import PLACERS
 from rebalance_lib.planner.modes import leaders as leaders_only
 from rebalance_lib.planner.outcome import Figures, Outcome
 from rebalance_lib.planner.rebalance import ideal_bytes
-from rebalance_lib.planner.request import BALANCING, Request
+from rebalance_lib.planner.request import BALANCING, Mode, Request
 from rebalance_lib.planner.scope import Scope
-from rebalance_lib.planner.workspace import Layout, Workspace
+from rebalance_lib.planner.workspace import Layout, Workspace, carried_out
 
 if TYPE_CHECKING:
     from rebalance_lib.plan import Plan
     from rebalance_lib.planner.model import ClusterModel
 
-FULL, HALF, QUARTER, LEADERS = "full", "half", "quarter", "leaders"
+UNLIMITED, FULL, HALF, QUARTER, LEADERS = "unlimited", "full", "half", "quarter", "leaders"
 PARTS = {HALF: 0.5, QUARTER: 0.25}
 
 
@@ -49,21 +52,23 @@ class Candidate:
 
     @property
     def cost(self) -> tuple[float, ...]:
-        """What there should be little of: bytes copied, crowded racks, and uneven bytes, replicas and leaders."""
+        """What there should be little of: bytes copied, crowded racks, uneven bytes, replicas, leaders and rates."""
         return self.figures.bytes_moved, self.outcome.crowded, *self.outcome.unevenness
 
 
 def candidates(model: ClusterModel, request: Request) -> list[Candidate]:
     """The full plan first, then those that move less."""
     scope = Scope.of(model, request)
-    return undominated([candidate(model, scope, request, name) for name in names(request)])
+    return undominated([candidate(model, scope, request, name) for name in names(request)], request)
 
 
 def names(request: Request) -> tuple[str, ...]:
-    """The candidates that a mode has."""
+    """What is worked out for a mode, to choose from."""
+    evens_out = request.mode in BALANCING or request.mode is Mode.DISKS or request.balance
+    unlimited = (UNLIMITED,) if request.limited and evens_out else ()
     if request.mode in BALANCING:
-        return FULL, HALF, QUARTER, LEADERS
-    return (FULL,)
+        return (*unlimited, FULL, HALF, QUARTER, LEADERS)
+    return (*unlimited, FULL)
 
 
 def candidate(model: ClusterModel, scope: Scope, request: Request, name: str) -> Candidate:
@@ -74,6 +79,8 @@ def candidate(model: ClusterModel, scope: Scope, request: Request, name: str) ->
 
 def asked(model: ClusterModel, scope: Scope, request: Request, name: str) -> Request:
     """What a candidate asks for: those that move a part of the bytes have a budget."""
+    if name == UNLIMITED:
+        return request.without_budgets()
     if name not in PARTS:
         return request
     work = Workspace.of(model, scope, request, Layout.of(model), model.leader)
@@ -82,11 +89,19 @@ def asked(model: ClusterModel, scope: Scope, request: Request, name: str) -> Req
     return replace(request, byte_budget=allowed)
 
 
-def undominated(listed: list[Candidate]) -> list[Candidate]:
-    """The full plan, which is listed first, and those others that are a choice beside it; in their order."""
-    full, *others = listed
+def undominated(listed: list[Candidate], request: Request) -> list[Candidate]:
+    """The full plan and those others that are a choice beside it, in the order of the names they are listed by."""
+    by_name = {one.name: one for one in listed}
+    unlimited, full = by_name.pop(UNLIMITED, None), by_name.pop(FULL)
+    if unlimited is not None and _within_budgets(unlimited, request):
+        full = replace(unlimited, name=FULL)
+    others = list(by_name.values())
     if not full.figures.replicas_moved:
         others = [one for one in others if one.name not in PARTS]  # a half of nothing
+    for one in others:
+        if one.name in PARTS and _as_good(one, full) and one.cost != full.cost:
+            whole = _finished(one, request)
+            full = whole if _as_good(whole, full) and _within_budgets(whole, request) else full
     traded = [one for one in others if not _as_good(one, full)]
     rivals = [full, *traded]
     kept = [
@@ -99,6 +114,22 @@ def undominated(listed: list[Candidate]) -> list[Candidate]:
         )
     ]
     return [full, *kept]
+
+
+def _finished(part: Candidate, request: Request) -> Candidate:
+    """A part as a full plan: what would be planned after it, if anything, is done at once."""
+    outcome = part.outcome
+    after = carried_out(outcome.model, outcome.placement.layout)
+    rest = PLACERS[request.mode](after, outcome.scope, request.without_budgets())
+    placement = replace(outcome.placement, layout=rest.layout, leader=rest.leader)
+    return Candidate(FULL, Outcome(outcome.model, outcome.scope, placement))
+
+
+def _within_budgets(one: Candidate, request: Request) -> bool:
+    figures = one.figures
+    spent = (figures.bytes_moved + figures.log_dir_bytes, figures.replicas_moved + figures.log_dir_moves)
+    budgets = (request.byte_budget, request.move_budget)
+    return all(budget is None or used <= budget for used, budget in zip(spent, budgets, strict=True))
 
 
 def _as_good(one: Candidate, other: Candidate) -> bool:

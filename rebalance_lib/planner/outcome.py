@@ -212,12 +212,16 @@ class Outcome:
 
     @cached_property
     def unevenness(self) -> tuple[float, ...]:
-        """Which part of all bytes, replicas and leaders is, after, above a broker's share.
+        """Which part of all bytes, replicas, leaders and, where known, write rates is, after, above a broker's share.
 
         The fullest broker alone would not tell plans apart where one partition is larger than a share.
         """
         share = self._weight / max(self._weight.sum(), 1e-300)
-        parts = (after / max(1, after.sum()) for _, after in self.loads().values())
+        loads: list[NDArray[Any]] = [after for _, after in self.loads().values()]
+        if (rate := self.placement.model.write_rate) is not None:
+            layout = self.placement.layout
+            loads.append(np.bincount(layout.broker, rate[self.partition_after], minlength=self.model.brokers))
+        parts = (after / max(1, after.sum()) for after in loads)
         return tuple(float(np.maximum(0.0, part - share).sum()) for part in parts)
 
     @cached_property

@@ -28,6 +28,8 @@ from rebalance_lib.planner.workspace import Placement, Workspace, sum_by
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rebalance_lib.planner.request import Request
+
     Floats = NDArray[np.float64]
 
 ROUNDS = 8
@@ -94,7 +96,7 @@ def rebalance(work: Workspace) -> Placement:
     from where the plan leads to, begins with a pass that changes nothing. Every pass but the last one lessens crowded
     racks, unevenness or leaders too many or too few, in this order, so that there is a last one.
     """
-    limited = work.request.byte_budget is not None or work.request.move_budget is not None
+    limited = work.request.limited
     for _ in range(REPEATS):
         start, leader = work.layout, work.leader
         placement, settled = _pass(work, limited)
@@ -121,10 +123,15 @@ def _pass(work: Workspace, limited: bool) -> tuple[Placement, bool]:
         start, before = work.layout, unevenness(work, fair)
         level(work, shares)
         polish_few(work, shares)
-        if not limited and before - unevenness(work, fair) <= uneven * LEAST_GAIN:
+        if before - unevenness(work, fair) <= uneven * least_gain(work.request):
             work = work.resumed(start, work.leader)
     placement = Placement.of(work, lead(work))
     return placement, limited or _settled(work, placement)
+
+
+def least_gain(request: Request) -> float:
+    """Which part of the unevenness must go, for moves to be worth it: with a budget that is too small, any."""
+    return 0.0 if request.limited else LEAST_GAIN
 
 
 def _settled(work: Workspace, placement: Placement) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -96,6 +96,15 @@ class Request:
     balance: bool = False
     seed: int = 0
     shards: int = 0
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a budget."""
+        return self.byte_budget is not None or self.move_budget is not None
+
+    def without_budgets(self) -> Request:
+        """The same, whatever it costs."""
+        return replace(self, byte_budget=None, move_budget=None)
 
     def __post_init__(self) -> None:
         self._check_limits()

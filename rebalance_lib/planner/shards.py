@@ -32,9 +32,9 @@ import numpy as np
 
 from rebalance_lib.planner.compiled.settle import repair_racks
 from rebalance_lib.planner.rebalance import (
-    LEAST_GAIN,
     Shares,
     lead,
+    least_gain,
     level,
     polish_few,
     rate_by_broker,
@@ -132,14 +132,14 @@ def join(model: ClusterModel, scope: Scope, request: Request, parts: Sequence[La
         broker[shard.slots], held[shard.slots] = last.slots["broker"], last.slots["bytes"]
         log_dir[shard.slots] = last.slots["log_dir"]
         work = _resumed(model, scope, request, layout)
-    if request.byte_budget is None and request.move_budget is None:
-        # Mostly all bands are reached by now, and this only sees to the leaders. What shards gained too little by is
-        # not begun, as without them.
-        fair = shares_of(start, fair=True)
-        gained = unevenness(start, fair) - unevenness(work, fair)
-        return rebalance(work if gained > unevenness(start, shares) * LEAST_GAIN else start)
-    polish_few(work, shares)
-    return Placement.of(work, lead(work))
+    if request.limited:
+        polish_few(work, shares)
+    fair = shares_of(start, fair=True)
+    gained = unevenness(start, fair) - unevenness(work, fair)
+    if gained <= unevenness(start, shares) * least_gain(request):
+        return rebalance(start)  # what shards gained too little by is not begun, as without them
+    # Mostly all bands are reached by now, and the last pass only sees to the leaders.
+    return Placement.of(work, lead(work)) if request.limited else rebalance(work)
 
 
 def _resumed(model: ClusterModel, scope: Scope, request: Request, layout: Layout) -> Workspace:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -152,6 +152,20 @@ class Placement:
         layout = work.layout
         leader_to_front(layout.offsets, layout.broker, layout.bytes, layout.log_dir, leader)
         return cls(work.model, layout, layout.broker[layout.offsets[:-1]])
+
+
+def carried_out(model: ClusterModel, layout: Layout) -> ClusterModel:
+    """The cluster once its replicas are where a layout has them."""
+    dirs = model.log_dirs
+    freed = held_by_dir(model) - held_by_dir(model, layout)
+    usable = np.where(dirs.usable < NO_LIMIT, dirs.usable + freed, NO_LIMIT)
+    return replace(
+        model,
+        broker=layout.broker,
+        bytes=layout.bytes,
+        log_dir=layout.log_dir,
+        log_dirs=replace(dirs, usable=usable),
+    )
 
 
 def sum_by(index: NDArray[np.integer], values: NDArray[np.integer], size: int) -> NDArray[np.int64]:

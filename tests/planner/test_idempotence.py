@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -42,6 +44,37 @@ def test_planning_again_after_a_plan_finds_nothing_to_do(mode, before):
         return
     after = before.after(first.plan)
     assert planned(after, request).plan.as_dict() == {}
+
+
+BUDGETED = (Mode.BALANCE, Mode.EXPAND, Mode.TOPICS, Mode.DRAIN, Mode.DISKS, Mode.LIGHT, Mode.REPAIR)
+
+
+@pytest.mark.parametrize("budget", [{"byte_budget": 1 << 61}, {"move_budget": 10_000}], ids=str)
+@pytest.mark.parametrize("mode", BUDGETED)
+@settings(max_examples=EXAMPLES)
+@given(before=odd_clusters(sizes=st.one_of(st.integers(0, 30), st.integers(1, 1000)), alike=True))
+def test_a_budget_that_does_not_bind_changes_nothing(mode, budget, before):
+    assume(before.partitions)
+    request = Request(mode=mode, **options_for(mode, before), **budget)
+    try:
+        first = planned(before, request)
+    except InvalidInputError:
+        return
+    assert first.plan.digest == planned(before, request.without_budgets()).plan.digest
+    assert planned(before.after(first.plan), request).plan.as_dict() == {}
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_budget_that_is_just_enough_changes_nothing(shards):
+    snapshot = generate(Parameters(scenario="skew", partitions=1500, brokers=12, seed=5)).snapshot()
+    request = Request(Mode.BALANCE, shards=shards)
+    whole = candidates(ClusterModel.of(snapshot), request)[0]
+    enough = replace(request, byte_budget=whole.figures.bytes_moved, move_budget=whole.figures.replicas_moved)
+    assert candidates(ClusterModel.of(snapshot), enough)[0].plan.digest == whole.plan.digest
+    less = replace(request, byte_budget=whole.figures.bytes_moved - 1)
+    spent = candidates(ClusterModel.of(snapshot), less)[0].figures
+    assert 0.9 * whole.figures.bytes_moved < spent.bytes_moved < whole.figures.bytes_moved
+    assert spent.bytes_after.most < spent.bytes_before.most
 
 
 def test_a_replaced_broker_has_nothing_left_to_replace():

@@ -17,7 +17,7 @@ import numpy as np
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner.compiled.shift import shift
 from rebalance_lib.planner.model import NO_LIMIT, LogDirs
-from rebalance_lib.planner.rebalance import LEAST_GAIN
+from rebalance_lib.planner.rebalance import least_gain
 from rebalance_lib.planner.scope import Scope
 from rebalance_lib.planner.shares import even_shares, exchange
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace, free_bytes, sum_by
@@ -45,16 +45,15 @@ def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
     log_dir = model.log_dir
     work = _workspace(model, request, listed, movable, log_dir)
     share = _shares(model, work)
-    limited = request.byte_budget is not None or request.move_budget is not None
     for _ in range(_REPEATS):
         off = _unevenness(work, share)
         _even(work, share, np.flatnonzero(brokers).tolist())
         # As between brokers: what gains too little is not begun, so that planning again finds nothing to do.
-        if off - _unevenness(work, share) <= off * LEAST_GAIN:
+        if off - _unevenness(work, share) <= off * least_gain(request):
             break
         log_dir = log_dir.copy()
         log_dir[listed] = work.slots["broker"]
-        if limited:
+        if request.limited:
             break
         work = _workspace(model, request, listed, movable, log_dir)
     return Placement(model, Layout(model.offsets, model.broker, model.bytes, log_dir), model.leader)
