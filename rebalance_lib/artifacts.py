@@ -43,7 +43,7 @@ import pyarrow.parquet as pq
 
 from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.storage import Place, locate, scheme_of
-from rebalance_lib.topology import Groups
+from rebalance_lib.topology import Groups, Snapshot
 
 SNAPSHOT, PLAN, AFTER = "snapshot", "plan", "after"
 RUN, SHOWN, REVIEW, PROGRESS = "run.json", "shown.json", "review.json", "progress.json"
@@ -241,6 +241,15 @@ def write_groups(directory: Artifacts, groups: Groups | None) -> None:
         return
     for name, table in zip(GROUP_FILES, (groups.members, groups.offsets), strict=True):
         directory.write_table(name, table)
+
+
+def read_snapshot(directory: Artifacts) -> Snapshot:
+    """The snapshot that is kept in a directory; one that is damaged is named with its file and column."""
+    brokers, replicas = (directory.read_table(f"{name}.parquet") for name in ("brokers", "replicas"))
+    try:
+        return Snapshot.from_tables(brokers, replicas)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{directory.uri}/{error}") from error
 
 
 def has_groups(directory: Artifacts) -> bool:

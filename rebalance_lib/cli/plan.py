@@ -30,6 +30,7 @@ kafka-rebalance plan --snapshot . --mode balance --out plan
 kafka-rebalance plan --snapshot cluster.json --mode drain --brokers 7,8 --out plan
 """
 _BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGTP]?)(i?)B?")
+_MOST_BYTES = 1 << 62
 _POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
 
@@ -41,7 +42,10 @@ def number_of_bytes(_: click.Context, param: click.Parameter, text: str | None) 
     if found is None:
         raise click.BadParameter(f"{text!r} is not a number of bytes such as 500000, 500GB or 1.5TiB", param=param)
     number, power, binary = found.groups()
-    return round(float(number) * math.pow(1024 if binary else 1000, _POWERS[power]))
+    bytes_ = float(number) * math.pow(1024 if binary else 1000, _POWERS[power])
+    if bytes_ > _MOST_BYTES:
+        raise click.BadParameter(f"{text!r} is more than any cluster holds; give 4096PiB at most", param=param)
+    return round(bytes_)
 
 
 def request_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import rebalance_lib
-from rebalance_lib.artifacts import GROUPS, PLAN, SNAPSHOT, Artifacts, read_groups, write_groups
+from rebalance_lib.artifacts import GROUPS, PLAN, SNAPSHOT, Artifacts, read_groups, read_snapshot, write_groups
 from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Choice, ClusterModel, Request, Scope
@@ -23,7 +23,7 @@ from rebalance_lib.planner.candidates import FULL, UNLIMITED, candidate, names, 
 from rebalance_lib.planner.check import check_candidates
 from rebalance_lib.planner.compiling import is_compiled
 from rebalance_lib.report import publish_choice, with_groups
-from rebalance_lib.topology import ClusterFile, Snapshot, parse_cluster
+from rebalance_lib.topology import ClusterFile, parse_cluster
 
 JOB = Path(rebalance_lib.__file__).parent / "jobs" / "compute_placement.py"
 MANY_REPLICAS = 1_000_000  # from here on, Java's second compiler is worth its time
@@ -69,9 +69,8 @@ def read_cluster(place: str) -> ClusterFile:
     found = Artifacts.named(place)
     for directory in (found, found / SNAPSHOT):
         if directory.exists("brokers.parquet"):
-            tables = (directory.read_table(f"{name}.parquet") for name in ("brokers", "replicas"))
-            groups = read_groups(directory)
-            return ClusterFile(Snapshot.from_tables(*tables), targets=None, add=(), remove=(), groups=groups)
+            snapshot, groups = read_snapshot(directory), read_groups(directory)
+            return ClusterFile(snapshot, targets=None, add=(), remove=(), groups=groups)
     raise InvalidInputError(
         f"there is no snapshot at {place}: give a directory that kafka-rebalance snapshot --out wrote, the URI of a "
         "run, or a cluster's JSON file"

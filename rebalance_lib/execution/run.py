@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rebalance_lib.artifacts import AFTER, PLAN, RATES, REVIEW, SNAPSHOT, Artifacts, write_groups
+from rebalance_lib.artifacts import AFTER, PLAN, RATES, REVIEW, SNAPSHOT, Artifacts, read_snapshot, write_groups
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import DriftError
 from rebalance_lib.execution.job import Job
@@ -40,8 +40,7 @@ class Run:
 
     def snapshot(self, name: str = SNAPSHOT) -> Snapshot:
         """The cluster as the run found it, or, with ``after``, as it left it."""
-        kept = self.artifacts / name
-        return Snapshot.from_tables(kept.read_table("brokers.parquet"), kept.read_table("replicas.parquet"))
+        return read_snapshot(self.artifacts / name)
 
     def write_groups(self, groups: Groups | None) -> None:
         """Keep the consumer groups with the snapshot; without any, those that an earlier try kept go."""

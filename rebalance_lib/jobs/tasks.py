@@ -21,7 +21,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from rebalance_lib.artifacts import GROUPS, RATES, SNAPSHOT, Artifacts
+from rebalance_lib.artifacts import GROUPS, RATES, SNAPSHOT, Artifacts, read_snapshot
 from rebalance_lib.errors import RebalanceError
 from rebalance_lib.jobs.placements import layout_table, placement_table, read_layout, read_placement
 from rebalance_lib.plan.pace import Pace
@@ -31,7 +31,6 @@ from rebalance_lib.planner.outcome import Outcome
 from rebalance_lib.planner.shards import SHARDED, Shard, join, plan_shard
 from rebalance_lib.report import write_choice
 from rebalance_lib.report.groups import in_order
-from rebalance_lib.topology import Snapshot
 
 ANSWERS_DDL = "task bigint not null, seconds double not null, error string"
 _ANSWERS = pa.schema(
@@ -145,10 +144,7 @@ def candidates_of(run: RunTask) -> list[Candidate]:
 
 def read_model(run: Artifacts) -> ClusterModel:
     """The cluster as the run's snapshot saw it, rates aside."""
-    taken = run / SNAPSHOT
-    return ClusterModel.of(
-        Snapshot.from_tables(taken.read_table("brokers.parquet"), taken.read_table("replicas.parquet"))
-    )
+    return ClusterModel.of(read_snapshot(run / SNAPSHOT))
 
 
 @lru_cache(maxsize=1)

@@ -80,8 +80,9 @@ class Shard:
 
 
 def cut_up(request: Request, partitions: int) -> Request:
-    """The request with as many shards as it asks for, or as a cluster of so many partitions needs."""
-    return replace(request, shards=request.shards or max(1, -(-partitions // PARTITIONS_OF_A_SHARD)))
+    """The request with as many shards as it asks for, or as a cluster of so many partitions needs; none is empty."""
+    wanted = request.shards or -(-partitions // PARTITIONS_OF_A_SHARD)
+    return replace(request, shards=max(1, min(wanted, partitions)))
 
 
 def place_in_shards(model: ClusterModel, scope: Scope, request: Request) -> Placement:

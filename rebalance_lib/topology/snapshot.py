@@ -19,6 +19,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.topology.broker import Broker
 
 LOG_DIR = pa.struct(
@@ -56,6 +57,8 @@ REPLICAS = pa.schema(
         pa.field("min_insync_replicas", pa.int16()),  # the topic's; null where it was not told, or not asked for
     ]
 )
+LATER_COLUMNS = frozenset({"start_offset", "end_offset", "min_insync_replicas"})  # not in files of older versions
+_ADVICE = "it is no table of a snapshot, or a damaged one; take a new one with kafka-rebalance snapshot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,13 @@ class Snapshot:
 
     @classmethod
     def from_tables(cls, brokers: pa.Table, replicas: pa.Table) -> Self:
-        """Read back what `tables` gave."""
+        """Read back what `tables` gave; what is missing or of another type is named as in the file of a snapshot."""
         metadata = brokers.schema.metadata or {}
         return cls(
             cluster_id=metadata.get(b"cluster_id", b"").decode(),
             taken_at=metadata.get(b"taken_at", b"").decode(),
-            brokers=brokers.cast(BROKERS),
-            replicas=_with_all_columns(replicas).cast(REPLICAS),
+            brokers=_in_schema(brokers, BROKERS, "brokers.parquet"),
+            replicas=_in_schema(replicas, REPLICAS, "replicas.parquet"),
         )
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
@@ -112,10 +115,24 @@ class Snapshot:
         )
 
 
-def _with_all_columns(replicas: pa.Table) -> pa.Table:
-    """Nulls for what older versions did not write."""
-    for name in ("start_offset", "end_offset", "min_insync_replicas"):
-        if name not in replicas.column_names:
-            field = REPLICAS.field(name)
-            replicas = replicas.append_column(field, pa.nulls(replicas.num_rows, field.type))
-    return replicas.select(REPLICAS.names)
+def _in_schema(table: pa.Table, schema: pa.Schema, file: str) -> pa.Table:
+    """The columns of a schema, and nulls for what older versions did not write."""
+    columns = []
+    for field in schema:
+        name = field.name
+        if name in LATER_COLUMNS and name not in table.column_names:
+            columns.append(pa.chunked_array([pa.nulls(table.num_rows, field.type)]))
+            continue
+        if name not in table.column_names:
+            raise InvalidInputError(f"{file} has no column {name}: {_ADVICE}")
+        try:
+            column = table[name].cast(field.type)
+        except pa.ArrowException as error:
+            found = table[name].type
+            raise InvalidInputError(
+                f"{file}: column {name} is {found}, and cannot be read as {field.type} ({error}): {_ADVICE}"
+            ) from error
+        if column.null_count and not field.nullable:
+            raise InvalidInputError(f"{file}: column {name} has {column.null_count} rows without a value: {_ADVICE}")
+        columns.append(column)
+    return pa.table(columns, schema=schema)

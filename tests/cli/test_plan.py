@@ -111,6 +111,37 @@ def test_programs_read_the_summary_as_one_object(plan, file, tmp_path):
     assert json.loads(answer.stdout) == {"out": str(tmp_path / "out"), **summary(tmp_path)}
 
 
+def lacking(table):
+    return table.drop_columns(["size_bytes"])
+
+
+def of_another_type(table):
+    return table.set_column(0, "topic", table["partition"]).set_column(3, "broker", pa.array(["one"] * len(table)))
+
+
+def with_a_null(table):
+    return table.set_column(3, "broker", pa.nulls(len(table), pa.int32()))
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lacking, "replicas.parquet has no column size_bytes"),
+        (of_another_type, "replicas.parquet: column broker is string, and cannot be read as int32"),
+        (with_a_null, "replicas.parquet: column broker has 120 rows without a value"),
+    ],
+)
+def test_a_snapshot_that_is_damaged_is_named_with_its_column(plan, file, tmp_path, damage, words):
+    run = Run(Artifacts.at(tmp_path / "run").uri)
+    run.write_snapshot(parse_cluster(file().read_bytes()).snapshot)
+    taken = run.artifacts / "snapshot"
+    taken.write_table("replicas.parquet", damage(taken.read_table("replicas.parquet")))
+    answer = plan("--snapshot", tmp_path / "run", "--mode", "balance")
+    assert answer.exit_code == 1
+    assert f"{taken.uri}/{words}" in answer.stderr
+    assert "take a new one with kafka-rebalance snapshot" in answer.stderr
+
+
 def test_a_snapshot_a_run_and_a_file_give_the_same_plan(plan, file, tmp_path):
     digests = set()
     Run(Artifacts.at(tmp_path / "run").uri).write_snapshot(parse_cluster(file().read_bytes()).snapshot)
@@ -223,6 +254,8 @@ def test_nothing_to_do_is_no_error(plan, file, tmp_path):
         (["--mode", "balance", "--tolerance", "2"], 1, "tolerance is 2"),
         (["--mode", "sideways"], 2, "'sideways' is not one of"),
         (["--mode", "drain", "--brokers", "x"], 2, "'x' is not a list of broker ids"),
+        (["--mode", "balance", "--byte-budget", "9" * 400], 2, "is more than any cluster holds; give 4096PiB at most"),
+        (["--mode", "balance", "--byte-budget", "9000PB"], 2, "'9000PB' is more than any cluster holds"),
         (["--mode", "balance", "--byte-budget", "much"], 2, "'much' is not a number of bytes such as"),
         ([], 2, "Missing option '--mode'"),
     ],

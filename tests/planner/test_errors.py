@@ -26,6 +26,22 @@ FULL = cluster({id_: Host(disks={"/data": 100}) for id_ in (1, 2, 3)}, topic("or
         (THREE, {"mode": Mode.DRAIN, "brokers": (3,), "move_budget": 1}, ["2 replicas", "move budget is 1"]),
         (THREE, {"mode": Mode.DRAIN, "brokers": (3,), "excluded_brokers": (3,)}, ["[3]", "excluded"]),
         (FULL, {"mode": Mode.DRAIN, "brokers": (3,)}, ["no broker has room", "orders-2", "60 bytes", "max fill 0.9"]),
+        (
+            FULL,
+            {"mode": Mode.LIGHT, "fill_level": 0.5},
+            ["level of 0.5 cannot be reached", "broker 1 by 10 bytes, broker 2 by 10 bytes, broker 3 by 10 bytes"],
+        ),
+        (FULL, {"mode": Mode.LIGHT, "fill_level": 0.5, "byte_budget": 1000}, ["level of 0.5 cannot be reached"]),
+        (
+            cluster([1, 2, 3], {"orders-0": ([1], 1), "orders-2": ([2], 1)}),
+            {"mode": Mode.PARTITIONS, "topics": ("orders",), "partitions": 6},
+            ["orders has no partition 1", "take a new snapshot"],
+        ),
+        (
+            THREE,
+            {"mode": Mode.KAFKA, "topics": ("orders",), "allowed_brokers": (1,)},
+            ["topics cannot be striped", "topic orders has 2 replicas", "only 1 brokers", "allow more"],
+        ),
         (THREE, {"mode": Mode.TOPICS, "topics": ("payments",)}, ["no topic is called 'payments'"]),
         (THREE, {"mode": Mode.TOPICS}, ["needs topics"]),
         (THREE, {"mode": Mode.BALANCE, "excluded_topics": ("pay*",)}, ["no topic is called 'pay*'"]),

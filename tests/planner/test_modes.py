@@ -238,8 +238,16 @@ def test_light_relieves_a_broker_that_is_a_little_too_full():
 
 def test_light_lifts_nobody_above_the_level():
     disk = Host(disks={"/data": 100})
-    before = cluster({1: disk, 2: disk}, {**topic("a", [[1]] * 9, 10), **topic("b", [[2]], 75)})
-    assert len(planned(before, Request(mode=Mode.LIGHT, fill_level=0.8)).plan) == 0
+    before = cluster({1: disk, 2: disk, 3: disk}, {**topic("a", [[1]] * 9, 10), **topic("b", [[2], [3]], [75, 60])})
+    plan = planned(before, Request(mode=Mode.LIGHT, fill_level=0.8)).plan
+    assert before.after(plan).bytes_by_broker() == {1: 80, 2: 75, 3: 70}
+
+
+def test_light_does_what_a_budget_allows():
+    disk = Host(disks={"/data": 100})
+    before = cluster({1: disk, 2: disk}, topic("a", [[1]] * 9, 10))
+    only = planned(before, Request(mode=Mode.LIGHT, fill_level=0.5, byte_budget=25))
+    assert before.after(only.plan).bytes_by_broker() == {1: 70, 2: 20}
 
 
 def test_kafka_keeps_the_bytes_and_log_dirs_of_what_only_changes_its_place():

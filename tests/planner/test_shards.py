@@ -12,7 +12,7 @@ from rebalance_lib.plan import current_assignment, verify_plan
 from rebalance_lib.planner import ClusterModel, Mode, Request, Scope
 from rebalance_lib.planner.candidates import FULL, HALF, candidate
 from rebalance_lib.planner.rebalance import Shares
-from rebalance_lib.planner.shards import Shard, _rest, _shared_out
+from rebalance_lib.planner.shards import Shard, _rest, _shared_out, cut_up
 
 GENERATED = {
     "skew": ("skew", Mode.BALANCE, 20_000, 30),
@@ -88,3 +88,8 @@ def test_the_example_of_the_design():
     assert first.bytes.tolist() == pytest.approx([12.6, 8.5])
     assert second.bytes.tolist() == pytest.approx([8.4, 10.5])
     assert _rest(shares, same(21, 19), first).bytes.tolist() == pytest.approx([11.6, 9.5])
+
+
+@pytest.mark.parametrize(("shards", "partitions", "cut"), [(1000, 3, 3), (2, 3, 2), (5, 0, 1), (0, 3, 1), (1, 1, 1)])
+def test_no_shard_is_empty(shards, partitions, cut):
+    assert cut_up(Request(Mode.BALANCE, shards=shards), partitions).shards == cut

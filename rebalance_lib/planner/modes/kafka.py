@@ -43,6 +43,11 @@ def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
     for topic in np.unique(model.topic[scope.movable]).tolist():
         rows = np.flatnonzero(model.topic == topic)
         most = int(model.replication_factor[rows].max())
+        if most > len(brokers):
+            raise InvalidInputError(
+                f"{_WHY}: topic {model.topics[topic]} has {most} replicas, but only {len(brokers)} brokers may take "
+                "them; allow more brokers, leave the topic out, or lower its replication factor first"
+            )
         seed = request.seed ^ zlib.crc32(model.topics[topic].encode())
         placed = assign_replicas(brokers, len(rows), most, rack_mode=RackMode.SAFE, rng=seed)
         for number, p in enumerate(rows.tolist()):

@@ -31,6 +31,7 @@ def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
             f"topic {model.topics[over[0]]} has {counts[over[0]]} partitions already: they cannot become {wanted}, "
             "partitions can only be added"
         )
+    _refuse_gaps(model, chosen, counts)
     missing = wanted - counts[chosen]
     first = np.searchsorted(model.topic, chosen) if np.all(np.diff(model.topic) >= 0) else _first(model, chosen)
     factor = np.repeat(model.replication_factor[first], missing)
@@ -59,6 +60,19 @@ def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
     work = Workspace.of(extended, replace(scope, movable=movable), request, layout, leader)
     settle_all(work, model, "the new partitions cannot be placed")
     return Placement.of(work, lead_changed(work))
+
+
+def _refuse_gaps(model: ClusterModel, topics: np.ndarray, counts: np.ndarray) -> None:
+    """Kafka numbers partitions from 0 on without a gap: a snapshot with one has missed some."""
+    last = np.full(len(model.topics), -1)
+    np.maximum.at(last, model.topic, model.partition)
+    if len(gaps := topics[last[topics] >= counts[topics]]):
+        numbers = model.partition[model.topic == gaps[0]]
+        lacking = np.setdiff1d(np.arange(last[gaps[0]]), numbers)[0]
+        raise InvalidInputError(
+            f"topic {model.topics[gaps[0]]} has no partition {lacking} in the snapshot, but has {last[gaps[0]]}: the "
+            "snapshot is not whole, and new partitions cannot be numbered; take a new snapshot"
+        )
 
 
 def _first(model: ClusterModel, topics: np.ndarray) -> np.ndarray:
