@@ -20,7 +20,7 @@ from rebalance_lib.cli.options import broker_ids, command, output_option, with_o
 from rebalance_lib.cli.output import Output
 from rebalance_lib.cli.pace import pace_options
 from rebalance_lib.cli.plan_result import show_result
-from rebalance_lib.cli.planning import COMPILING, Stages, free_for_plans, plan_here, plan_on_spark, read_cluster
+from rebalance_lib.cli.planning import COMPILING, Past, Stages, free_for_plans, plan_here, plan_on_spark, read_cluster
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Mode, Request
 from rebalance_lib.topology import ClusterFile
@@ -102,11 +102,28 @@ def _list(name: str, words: str) -> Callable[..., Any]:
 @click.option(
     "--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True, help="Where to plan."
 )
+@click.option("--history", help="The directory or URI of a history of snapshots, for write rates; default none.")
+@click.option(
+    "--window",
+    type=click.FloatRange(min=0, min_open=True),
+    default=24.0,
+    show_default=True,
+    help="With --history: how many hours before the snapshot count.",
+)
 @click.option("--master", help="spark: the master to submit to; default that of spark-submit.")
 @pace_options
 @output_option
 def plan(
-    *, output: Output, place: str, given: dict[str, Any], out: str, engine: str, master: str | None, pace: Pace
+    *,
+    output: Output,
+    place: str,
+    given: dict[str, Any],
+    out: str,
+    history: str | None,
+    window: float,
+    engine: str,
+    master: str | None,
+    pace: Pace,
 ) -> None:
     """Plan a rebalance from a snapshot; no cluster is needed, nothing is changed.
 
@@ -120,10 +137,13 @@ def plan(
         with stages("read", "reading"):
             cluster = read_cluster(place)
         request = Request.from_dict(with_file(given, cluster))
+        past = Past(Artifacts.named(history), window) if history else None
+        if past:
+            past.refuse_strangers(cluster.snapshot)
         if engine == "spark":
-            plan_on_spark(cluster, request, directory, master, stages, pace=pace)
+            plan_on_spark(cluster, request, directory, master, stages, pace=pace, past=past)
         else:
-            plan_here(cluster, request, directory, stages, pace=pace)
+            plan_here(cluster, request, directory, stages, pace=pace, past=past)
     summary = directory.read_json("summary.json")
     show_result(output, summary, out)
     output.result({"out": out, **summary})

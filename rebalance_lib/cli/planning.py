@@ -14,16 +14,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 import rebalance_lib
-from rebalance_lib.artifacts import GROUPS, PLAN, SNAPSHOT, Artifacts, read_groups, read_snapshot, write_groups
+from rebalance_lib.artifacts import GROUPS, PLAN, RATES, SNAPSHOT, Artifacts, read_groups, read_snapshot, write_groups
 from rebalance_lib.errors import InvalidInputError, RebalanceError
+from rebalance_lib.history import clusters, write_rates
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Choice, ClusterModel, Request, Scope
 from rebalance_lib.planner.candidates import FULL, UNLIMITED, candidate, names, undominated
 from rebalance_lib.planner.check import check_candidates
 from rebalance_lib.planner.compiling import is_compiled
 from rebalance_lib.report import publish_choice, with_groups
-from rebalance_lib.topology import ClusterFile, parse_cluster
+from rebalance_lib.topology import ClusterFile, Snapshot, parse_cluster
 
 JOB = Path(rebalance_lib.__file__).parent / "jobs" / "compute_placement.py"
 MANY_REPLICAS = 1_000_000  # from here on, Java's second compiler is worth its time
@@ -35,6 +38,7 @@ FILES = {
     "moves.parquet",
     "brokers_before_after.parquet",
     GROUPS,
+    RATES,
     "summary.json",
     "review.md",
 }
@@ -86,10 +90,35 @@ def free_for_plans(out: Artifacts) -> None:
         )
 
 
-def plan_here(cluster: ClusterFile, request: Request, out: Artifacts, stages: Stages, *, pace: Pace) -> None:
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Where write rates come from: a history of snapshots, and how many hours of it count."""
+
+    history: Artifacts
+    hours: float
+
+    def of(self, snapshot: Snapshot) -> pa.Table | None:
+        """The write rates before a snapshot, where they are known."""
+        return write_rates(self.history, snapshot.cluster_id, snapshot.taken_at, self.hours)
+
+    def refuse_strangers(self, snapshot: Snapshot) -> None:
+        """Raise if the history does not know the snapshot's cluster at all."""
+        if not snapshot.cluster_id:
+            raise InvalidInputError("a cluster's JSON does not say which cluster it is: leave out --history")
+        if snapshot.cluster_id not in (known := clusters(self.history)):
+            raise InvalidInputError(
+                f"cluster {snapshot.cluster_id} is not in the history at {self.history.uri}, which has {known}: append "
+                "to it with kafka-rebalance snapshot --history, or leave out --history"
+            )
+
+
+def plan_here(
+    cluster: ClusterFile, request: Request, out: Artifacts, stages: Stages, *, pace: Pace, past: Past | None = None
+) -> None:
     """Plan in this process."""
     with stages("model", "reading"):
-        model = ClusterModel.of(cluster.snapshot)
+        rates = past.of(cluster.snapshot) if past else None
+        model = ClusterModel.of(cluster.snapshot, rates)
     scope = Scope.of(model, request)
     found = []
     hint = "" if is_compiled() else f" ({COMPILING})"
@@ -104,7 +133,7 @@ def plan_here(cluster: ClusterFile, request: Request, out: Artifacts, stages: St
         kept = undominated(found, request)
     with stages("check", "checking"):
         check_candidates(model, request, kept)
-    choice = Choice(model, request, kept, stages.seconds)
+    choice = Choice(model, request, kept, stages.seconds, rates=rates)
     if cluster.groups is not None:
         with stages("groups", "looking at consumer groups"):
             choice = with_groups(choice, cluster.groups)
@@ -120,6 +149,7 @@ def plan_on_spark(
     stages: Stages,
     *,
     pace: Pace,
+    past: Past | None = None,
 ) -> None:
     """Plan on Spark, in a run of its own beside the place of the results."""
     with stages("model", "reading"):
@@ -131,7 +161,7 @@ def plan_on_spark(
             (run / SNAPSHOT).write_table(f"{name}.parquet", table)
         write_groups(run / SNAPSHOT, cluster.groups)
         stages.tell("planning on Spark")
-        submit(run, request, master, cluster.snapshot.replicas.num_rows, pace=pace)
+        submit(run, request, master, cluster.snapshot.replicas.num_rows, pace=pace, past=past)
         if not (run / PLAN).exists("summary.json"):
             raise RebalanceError("the Spark job ended well, but left no plan")
         out.publish(run / PLAN)
@@ -139,7 +169,9 @@ def plan_on_spark(
         run.remove()
 
 
-def submit(run: Artifacts, request: Request, master: str | None, replicas: int, *, pace: Pace) -> None:
+def submit(
+    run: Artifacts, request: Request, master: str | None, replicas: int, *, pace: Pace, past: Past | None = None
+) -> None:
     """Run the Spark job on a run that has its snapshot; the results are in the run's ``plan``."""
     beside = Path(sys.executable).parent
     program = shutil.which("spark-submit", path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
@@ -148,6 +180,8 @@ def submit(run: Artifacts, request: Request, master: str | None, replicas: int, 
     chosen = ["--master", master] if master else []
     settings = ["--conf", "spark.log.level=WARN", "--conf", "spark.ui.enabled=false"]
     arguments = ["--run", run.uri, "--request", json.dumps(request.as_dict()), "--pace", json.dumps(pace.as_dict())]
+    if past:
+        arguments += ["--history", past.history.uri, "--window", str(past.hours)]
     environment: dict[str, Any] = {"PYSPARK_PYTHON": sys.executable, **_driver(replicas), **os.environ}
     done = subprocess.run(
         [program, *chosen, *settings, str(JOB), *arguments],

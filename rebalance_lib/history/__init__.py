@@ -13,11 +13,13 @@ from rebalance_lib.history.loads import LOADS, Share, read_loads, shares_of
 from rebalance_lib.history.prometheus import Prometheus, Queries, import_history, read_samples
 from rebalance_lib.history.prometheus_api import Credentials
 from rebalance_lib.history.prometheus_series import Labels
+from rebalance_lib.history.rates import RATE_COLUMNS, window_until, write_rates
 from rebalance_lib.history.retention import Retained, compact_history
 
 __all__ = [
     "HISTORY",
     "LOADS",
+    "RATE_COLUMNS",
     "Credentials",
     "HistoryFile",
     "Labels",
@@ -35,4 +37,6 @@ __all__ = [
     "read_samples",
     "sample_of",
     "shares_of",
+    "window_until",
+    "write_rates",
 ]

@@ -18,9 +18,9 @@ import argparse
 import json
 import sys
 import time
+import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow.compute as pc
@@ -28,10 +28,10 @@ from pyspark.sql import SparkSession
 
 from rebalance_lib.artifacts import PLAN, RATES, Artifacts
 from rebalance_lib.errors import InvalidInputError, RebalanceError
-from rebalance_lib.history import clusters
+from rebalance_lib.history import RATE_COLUMNS, clusters, window_until
 from rebalance_lib.jobs.checks import Written, violations
 from rebalance_lib.jobs.groups import write_impacts
-from rebalance_lib.jobs.history import partition_loads
+from rebalance_lib.jobs.history import Window, window_loads
 from rebalance_lib.jobs.tasks import (
     ANSWERS_DDL,
     CandidateTask,
@@ -111,6 +111,9 @@ def prepare_all(
             runs.append(prepare(uri, request, pace))
         except RebalanceError as error:
             refused[uri] = str(error)
+        except Exception as error:  # whatever it is, the other clusters go on
+            traceback.print_exc()
+            refused[uri] = f"it cannot be read: {type(error).__name__}: {error}"
     return runs, refused
 
 
@@ -144,7 +147,7 @@ def compute(spark: SparkSession, runs: Sequence[RunState], history: str | None =
     size_up(spark, runs)
     if history:
         write_rates(spark, runs, history, window)
-    perform(spark, ((run, ShardTask(run.task, *part)) for run in runs for part in run.task.shards))
+    perform(spark, ((run, ShardTask(run.task, *part)) for run in _good(runs) for part in run.task.shards))
     perform(spark, ((run, CandidateTask(run.task, name)) for run in _good(runs) for name in run.task.candidates))
     begun = time.perf_counter()
     write_impacts(spark, {number: run.task for number, run in enumerate(_good(runs))})
@@ -180,23 +183,27 @@ def publish(spark: SparkSession, runs: Sequence[RunState]) -> None:
 
 
 def write_rates(spark: SparkSession, runs: Sequence[RunState], history: str, window: float) -> None:
-    """Leave each run's tasks the write rates that its cluster's history knows; none if it has less than two samples."""
+    """Leave each run's tasks the write rates of its cluster in the hours before its snapshot; none if there are none.
+
+    Each run has a window of its own: what came after its snapshot is not its affair, however new others' are.
+    """
     known = set(clusters(Artifacts(history)))
-    listed = sorted({run.cluster_id for run in runs} & known)
-    if not listed:
-        return
-    end = max(_moment(run.taken_at) for run in runs) + timedelta(seconds=1)
-    loads = partition_loads(spark, history, listed, end - timedelta(hours=window), end)
-    columns = ("cluster", "topic", "partition", "write_rate", "write_rate_p95")
-    rates = loads.where("write_rate IS NOT NULL").select(*columns).toArrow()
+    planned, windows = [], []
     for run in runs:
-        own = rates.filter(pc.equal(rates["cluster"], run.cluster_id)).drop_columns(["cluster"])
+        try:
+            if run.cluster_id in known:
+                windows.append(Window(run.cluster_id, *window_until(run.taken_at, window)))
+                planned.append(run)
+        except RebalanceError as error:
+            run.errors = (str(error),)
+    if not planned:
+        return
+    loads = window_loads(spark, history, windows).where("write_rate IS NOT NULL")
+    rates = loads.select("window", *RATE_COLUMNS).toArrow()
+    for number, run in enumerate(planned):
+        own = rates.filter(pc.equal(rates["window"], number)).drop_columns(["window"])
         if own.num_rows:
             Artifacts(run.task.scratch).write_table(RATES, own)
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text) if text else datetime.now(UTC)
 
 
 def _good(runs: Iterable[RunState]) -> list[RunState]:
@@ -231,7 +238,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--seed", type=int, help="where choices between equals start; the same seed gives the same plan")
     add("--shards", type=int, help="parts to cut each cluster into; default by its size")
     add("--history", help="URI of the history of snapshots, for write rates")
-    add("--window", type=float, default=24.0, help="hours of history to look at, up to the newest snapshot; default 24")
+    add("--window", type=float, default=24.0, help="hours of history to look at, up to the run's snapshot; default 24")
     return parser.parse_args(arguments)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +27,14 @@ LOADS_DDL = (
     "size_p95 double not null, growth double, growth_p95 double, write_rate double, write_rate_p95 double, "
     "samples int not null"
 )
+
+
+class Window(NamedTuple):
+    """A cluster, and the time of interest: its start belongs to it, its end does not."""
+
+    cluster_id: str
+    start: datetime
+    end: datetime
 
 
 def partition_loads(
@@ -47,27 +56,38 @@ def partition_loads(
     Raises:
         InvalidInputError: A cluster asked for is not in the history, or the window is empty.
     """
-    history = Artifacts(history_uri)
-    known = clusters(history)
+    known = clusters(Artifacts(history_uri))
     if unknown := sorted(set(cluster_ids or ()) - set(known)):
         raise InvalidInputError(f"clusters {unknown} are not in the history at {history_uri}; it has {known}")
+    chosen = known if cluster_ids is None else sorted(set(cluster_ids))
+    windows = [Window(cluster_id, window_start, window_end) for cluster_id in chosen]
+    return window_loads(spark, history_uri, windows).drop("window")
+
+
+def window_loads(spark: SparkSession, history_uri: str, windows: Sequence[Window]) -> DataFrame:
+    """The loads of each window, as `partition_loads`, with the window's number in front; clusters must be known."""
+    history = Artifacts(history_uri)
     tasks = spark.sparkContext.defaultParallelism
     shares = [
-        share
-        for cluster_id in (known if cluster_ids is None else sorted(set(cluster_ids)))
-        for share in shares_of(history, cluster_id, files_between(history, cluster_id, window_start, window_end), tasks)
+        (number, share)
+        for number, (cluster_id, start, end) in enumerate(windows)
+        for share in shares_of(history, cluster_id, files_between(history, cluster_id, start, end), tasks)
     ]
-    return spark.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(_loads(history, shares), LOADS_DDL)
+    numbers = spark.range(0, len(shares), 1, max(1, len(shares)))
+    return numbers.mapInArrow(_loads(history, shares), f"window bigint not null, {LOADS_DDL}")
 
 
 def _loads(
-    history: Artifacts, shares: Sequence[Share]
+    history: Artifacts, shares: Sequence[tuple[int, Share]]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Runs in Spark's workers: numbers of shares come in, loads go out."""
 
     def load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch["id"].to_pylist():
-                yield from read_loads(history, shares[number]).to_batches(max_chunksize=50_000)
+                window, share = shares[number]
+                loads = read_loads(history, share)
+                labels = pa.repeat(pa.scalar(window, pa.int64()), loads.num_rows)
+                yield from loads.add_column(0, "window", labels).to_batches(max_chunksize=50_000)
 
     return load

@@ -125,11 +125,9 @@ class WriteTask:
         impacts = scratch.read_table(GROUPS) if scratch.exists(GROUPS) else None
         if impacts is not None:
             impacts = in_order(impacts, [one.name for one in kept])
-        choice = Choice(model, self.run.request, kept, dict(self.timings), impacts)
-        staging = Artifacts(self.run.staging)
-        write_choice(staging, choice, self.run.pace)
-        if scratch.exists(RATES):
-            staging.write_table(RATES, scratch.read_table(RATES))
+        rates = scratch.read_table(RATES) if scratch.exists(RATES) else None
+        choice = Choice(model, self.run.request, kept, dict(self.timings), impacts, rates)
+        write_choice(Artifacts(self.run.staging), choice, self.run.pace)
 
 
 def candidates_of(run: RunTask) -> list[Candidate]:

@@ -39,6 +39,7 @@ class Choice:
     candidates: Sequence[Candidate]
     timings: Mapping[str, float] = field(default_factory=dict)  # seconds by stage
     impacts: pa.Table | None = None  # what each candidate does to each consumer group, where groups are known
+    rates: pa.Table | None = None  # the write rates that were planned with, where they are known
 
     @property
     def recommended(self) -> Candidate:

@@ -16,7 +16,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rebalance_lib.artifacts import GROUPS
+from rebalance_lib.artifacts import GROUPS, RATES
 from rebalance_lib.plan import Plan, format_plan
 from rebalance_lib.report.documents import render_review
 from rebalance_lib.report.moves import brokers_table, moves_table
@@ -42,6 +42,8 @@ def write_choice(directory: Artifacts, choice: Choice, pace: Pace | None = None)
     directory.write_table("brokers_before_after.parquet", brokers_table(outcome))
     if choice.impacts is not None:
         directory.write_table(GROUPS, choice.impacts)
+    if choice.rates is not None:
+        directory.write_table(RATES, choice.rates)
     summary = summarize(choice, pace)
     summary["timings"]["write"] = time.perf_counter() - begun
     directory.write_json("summary.json", summary)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,10 +15,12 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cli import main, planning
 from rebalance_lib.errors import RebalanceError
 from rebalance_lib.execution import Run
+from rebalance_lib.history import write_rates
 from rebalance_lib.plan import Plan, current_assignment, parse_plan, verify_plan
-from rebalance_lib.planner import Choice, ClusterModel, Mode, Request
+from rebalance_lib.planner import Choice, ClusterModel, Mode, Request, candidates
 from rebalance_lib.planner.check import check_candidates
 from rebalance_lib.topology import BROKERS, Snapshot, TopicPartition, parse_cluster
+from tests.history.samples import Row, moment, write
 
 GB = 10**9
 FILES = [
@@ -88,6 +91,51 @@ def test_a_cluster_becomes_a_plan_that_is_right_and_even(plan, file, tmp_path):
         assert parse_plan(text).digest == candidate["digest"]
     moves = pq.read_table(tmp_path / "out" / "moves.parquet")
     assert (moves.num_rows, sum(moves["bytes"].to_pylist())) == (told["replicas_moved"], told["bytes_moved"])
+
+
+@pytest.fixture
+def past(file, tmp_path):
+    """A run of cluster c, taken at second 300, and a history in which t0-0 is written to as much as all others."""
+    snapshot = parse_cluster(file().read_bytes()).snapshot
+    run = Run(Artifacts.at(tmp_path / "run").uri)
+    run.write_snapshot(replace(snapshot, cluster_id="c", taken_at=moment(300).isoformat()))
+    history = Artifacts.at(tmp_path / "history")
+    busy = [Row(f"t{n % 3}", n // 3, [1, 2][n % 2], True, (n + 1) * GB, 0, 0) for n in range(60)]
+    for at in (100, 200, 300, 400):
+        records = [59 * at if n == 0 else at for n in range(60)]
+        late = 1000 if at > 300 else 1
+        write(history, "c", {at: [row._replace(end=late * n) for row, n in zip(busy, records, strict=True)]})
+    return history
+
+
+def test_write_rates_come_from_the_hours_before_the_snapshot(plan, tmp_path, past):
+    ask = ["--snapshot", tmp_path / "run", "--mode", "balance"]
+    assert "Write rates are not known" in plan(*ask).stdout
+    answer = plan(*ask, "--history", tmp_path / "history")
+    assert answer.exit_code == 0, answer.stderr
+    assert "Write rates are not known" not in answer.stdout
+    assert summary(tmp_path)["rates_known"]
+    rates = pq.read_table(tmp_path / "out" / "rates.parquet")
+    assert rates.equals(write_rates(past, "c", moment(300).isoformat(), 24))
+    model = ClusterModel.of(Run(Artifacts.at(tmp_path / "run").uri).snapshot(), rates)
+    assert summary(tmp_path)["digest"] == candidates(model, Request(Mode.BALANCE))[0].plan.digest
+    assert plan(*ask, "--history", past.uri, "--window", "0.001").exit_code == 0
+    assert not summary(tmp_path)["rates_known"], "there is one snapshot in 3.6 seconds"
+    assert plan(*ask, "--history", past.uri, "--window", "0").exit_code == 2
+
+
+def test_a_history_without_the_cluster_is_refused(plan, file, tmp_path, past):
+    answer = plan("--snapshot", file(), "--mode", "balance", "--history", past.uri)
+    assert (answer.exit_code, "does not say which cluster it is" in answer.stderr) == (1, True)
+    ask = ["--snapshot", tmp_path / "run", "--mode", "balance", "--history", tmp_path / "elsewhere"]
+    answer = plan(*ask)
+    assert (answer.exit_code, "cluster c is not in the history at" in answer.stderr) == (1, True)
+
+
+def test_spark_is_given_the_history(plan, tmp_path, past, monkeypatch):
+    spark_submit(tmp_path, monkeypatch, "print('compute_placement:', *words[-4:]); sys.exit(1)")
+    ask = ["--snapshot", tmp_path / "run", "--mode", "balance", "--engine", "spark", "--history", past.uri]
+    assert plan(*ask, "--window", "6").stderr == f"kafka-rebalance: --history {past.uri} --window 6.0\n"
 
 
 def test_people_read_candidates_the_bound_brokers_files_and_the_next_command(plan, file, tmp_path):

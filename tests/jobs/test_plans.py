@@ -10,12 +10,14 @@ import pytest
 from bench.clusters import Parameters, generate
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.execution import Run
+from rebalance_lib.history import write_rates
 from rebalance_lib.jobs import compute_placement as job
 from rebalance_lib.jobs.checks import Written, violations
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Choice, ClusterModel, Mode, Request, candidates
 from rebalance_lib.report import write_choice
 from rebalance_lib.topology import TopicPartition
+from tests.history.samples import EXAMPLE, moment, write
 from tests.planner.clusters import cluster
 
 REQUESTS = {
@@ -71,6 +73,37 @@ def test_of_a_fleet_the_clusters_that_can_be_planned_are(spark, tmp_path, capsys
     said = capsys.readouterr().err
     assert f"{other.uri}: unknown brokers [6]" in said
     assert "1 of 2 runs failed" in said
+
+
+def test_of_a_fleet_a_damaged_run_is_named_and_the_others_are_planned(spark, tmp_path, capsys):
+    good, damaged = (run_of(tmp_path / name, skewed(1, 60)) for name in ("good", "damaged"))
+    taken = damaged.artifacts / "snapshot"
+    table = taken.read_table("brokers.parquet").replace_schema_metadata({b"cluster_id": b"\xff"})
+    taken.write_table("brokers.parquet", table)
+    assert job.main(["--run", damaged.uri, "--run", good.uri, "--mode", "leaders"]) == 1
+    assert (good.artifacts.exists("plan"), damaged.artifacts.exists("plan")) == (True, False)
+    said = capsys.readouterr().err
+    assert f"compute_placement: {damaged.uri}: it cannot be read: UnicodeDecodeError: " in said
+    assert "1 of 2 runs failed" in said
+
+
+def test_no_run_sees_history_from_after_its_snapshot(spark, tmp_path):
+    history = Artifacts.at(tmp_path / "history")
+    write(history, "c", EXAMPLE)
+    moments = (moment(150).isoformat(), moment(450).isoformat(), "no time")
+    runs = [
+        run_of(tmp_path / str(number), replace(small(), cluster_id="c", taken_at=taken_at))
+        for number, taken_at in enumerate(moments)
+    ]
+    states = [job.prepare(run.uri, Request(Mode.BALANCE)) for run in runs]
+    job.write_rates(spark, states, history.uri, 24.0)
+    early, late = (Artifacts(state.task.scratch).read_table("rates.parquet") for state in states[:2])
+    assert early["write_rate"].to_pylist() == [10.0]
+    assert late["write_rate"].to_pylist() == [pytest.approx(5.667, abs=0.001)]
+    assert "'no time', which is no time" in states[2].errors[0]
+    for run, state in zip(runs[:2], states, strict=False):
+        here = write_rates(history, "c", run.snapshot().taken_at, 24.0)
+        assert here == Artifacts(state.task.scratch).read_table("rates.parquet")
 
 
 def small():
