@@ -8,13 +8,18 @@ from rebalance_lib.cli.connection import Connection, cluster_options
 from rebalance_lib.cli.options import PlanFile, command, output_option, plan_option, preserve_option, timeout_option
 from rebalance_lib.cli.output import Exit, Output
 from rebalance_lib.cli.throttle_words import tell_throttles, throttles_document
+from rebalance_lib.errors import RebalanceError
 from rebalance_lib.execution import Throttles, release_throttles
 from rebalance_lib.execution import cancel as stop
+from rebalance_lib.execution.leaving import note_leaving
+from rebalance_lib.execution.lock import locked
 from rebalance_lib.execution.restoring import Restored
 
 EXAMPLE = r"""
 kafka-rebalance cancel --bootstrap-server kafka:9092 --reassignment-json-file plan.json
 """
+RUN_ENDS_SECONDS = 300.0
+WAITING = "A run of this plan is under way: it ends at its next check, waiting for that"
 
 
 @command("cancel", example=EXAMPLE)
@@ -30,10 +35,17 @@ def cancel(
 
     Each partition goes back to its original replicas; not to their order, which PLAN.state/rollback.json has. Refused
     as a whole if one of them would be left without a leader, because none of its originals is alive and in sync.
+
+    As with Kafka's tool, it does not matter who began to move them. A `kafka-rebalance run` of the plan that is under
+    way is told to end, and ends by itself at its next check; this command waits for it.
     """
     plan = plan_file.read()
     throttles = Throttles(Restored())
-    with connection.open() as cluster:
+    _end_run(plan_file, output)
+    with (
+        connection.open() as cluster,
+        locked(plan_file.state, seconds=RUN_ENDS_SECONDS, on_wait=lambda: output.remark(WAITING)),
+    ):
         cancelled = stop(cluster, plan, timeout_seconds=timeout / 1000)
         if cancelled.partitions:
             plural = "" if len(cancelled.partitions) == 1 else "s"
@@ -57,3 +69,13 @@ def cancel(
     )
     unfinished = throttles.kept or throttles.restored.left
     click.get_current_context().exit(Exit.NOT_FINISHED if unfinished else Exit.DONE)
+
+
+def _end_run(plan_file: PlanFile, output: Output) -> None:
+    """Let whoever carries the plan out know that it ends here; moves are stopped even if that cannot be noted."""
+    if not plan_file.state_path.is_dir():
+        return
+    try:
+        note_leaving(plan_file.state)
+    except RebalanceError as error:
+        output.remark(f"A run of this plan that is under way may not notice: {error}")

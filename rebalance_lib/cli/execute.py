@@ -11,6 +11,7 @@ from rebalance_lib.cli.verify import conclude
 from rebalance_lib.cli.waiting import wait_until_settled
 from rebalance_lib.execution import Limits, Prepared, left_behind, prepare
 from rebalance_lib.execution import execute as run
+from rebalance_lib.execution.lock import locked
 from rebalance_lib.execution.log_dirs import planned_log_dirs
 
 NO_LIMIT = -1  # Kafka's way to say that none is given
@@ -75,7 +76,8 @@ def execute(
             additional=additional,
             allow_replication_factor_change=not disallow_replication_factor_change,
         )
-        way_back = run(cluster, prepared, plan_file.state, limits, timeout_seconds=timeout / 1000)
+        with locked(plan_file.state, make=True):
+            way_back = run(cluster, prepared, plan_file.state, limits, timeout_seconds=timeout / 1000)
         output.say(
             f"Current partition replica assignment\n\n{plan_line(way_back)}\n\n"
             f"Save this to use as the --reassignment-json-file option during rollback; "

@@ -7,7 +7,7 @@ import getpass
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,6 +23,7 @@ from rebalance_lib.cli.planning import read_cluster
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import DriftError, InvalidInputError
 from rebalance_lib.execution import Ending, Job, Report, Settings, carry_out, live_assignment
+from rebalance_lib.execution.lock import locked
 from rebalance_lib.execution.settings import OnStall
 from rebalance_lib.execution.state import claim, executed_on, owned, save_rollback, saved_rollback
 from rebalance_lib.plan import Plan, current_assignment
@@ -36,6 +37,7 @@ kafka-rebalance run --bootstrap-server kafka:9092 --reassignment-json-file plan.
 kafka-rebalance run --bootstrap-server kafka:9092 \
     --reassignment-json-file plan.json.state/rollback.json --throttle 50000000   # the way back
 """
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def settings_options(function: Command) -> Command:
@@ -122,8 +124,13 @@ def run(
     plan = plan_file.read()
     if approved is not None and approved != plan.digest:
         raise DriftError(f"the plan is {plan.digest}, approved was {approved}: plan and review again")
-    with connection.open() as cluster, _signals(), _progress(output) as (tell, on_report):
-        job = _job(cluster, plan, plan_file, place, repair=repair)
+    with (
+        locked(plan_file.state, make=True),
+        connection.open() as cluster,
+        _signals(),
+        _progress(output) as (tell, on_report),
+    ):
+        job, noted = _job(cluster, plan, plan_file, place, repair=repair)
         ending = carry_out(
             cluster,
             job,
@@ -131,6 +138,7 @@ def run(
             interval=interval,
             approved_by=_user(),
             approved_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            before_changes=lambda: _note(job, plan_file, noted=noted),
             tell=tell,
             on_report=on_report,
         )
@@ -144,8 +152,8 @@ def run(
     click.get_current_context().exit(code)
 
 
-def _job(cluster: Cluster, plan: Plan, plan_file: PlanFile, place: str | None, *, repair: bool) -> Job:
-    """What is to be carried out; noted beside the plan's file before anything is changed."""
+def _job(cluster: Cluster, plan: Plan, plan_file: PlanFile, place: str | None, *, repair: bool) -> tuple[Job, bool]:
+    """What is to be carried out, and whether an earlier try has noted the way back."""
     if not len(plan):
         raise InvalidInputError("the plan is empty: nothing to do")
     cluster_id, state = cluster.cluster_id(), plan_file.state
@@ -168,12 +176,15 @@ def _job(cluster: Cluster, plan: Plan, plan_file: PlanFile, place: str | None, *
             raise InvalidInputError(f"{missing[0]} is not on this cluster, nor may be others: plan again")
         before = live_assignment(cluster, {tp: known[tp] for tp in plan.as_dict()}, cluster.reassignments())
         planned_for = cluster_id
-    claim(state, plan, cluster_id)
-    if noted is None:
-        kept = before.as_dict()
-        own = Plan.from_entries(entry for tp in plan.as_dict() if tp in kept and (entry := before.partition(tp)))
-        save_rollback(state, plan, own, {}, again=False)
-    return Job(plan, before, planned_for, state, repair)
+    return Job(plan, before, planned_for, state, repair), noted is not None
+
+
+def _note(job: Job, plan_file: PlanFile, *, noted: bool) -> None:
+    """Note beside the plan's file whose it is, and the way back; a try that is refused before leaves nothing there."""
+    claim(plan_file.state, job.plan, job.cluster_id)
+    if not noted:
+        own = (entry for tp in job.origins if (entry := job.before.partition(tp)))
+        save_rollback(plan_file.state, job.plan, Plan.from_entries(own), {}, again=False)
 
 
 def _document(ending: Ending, plan_file: PlanFile) -> dict[str, Any]:
@@ -198,16 +209,17 @@ def _user() -> str:
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Take SIGTERM as Ctrl-C is taken, so that the way out is taken too; and do not let a second one cut it short."""
+    """Take SIGTERM and SIGHUP as Ctrl-C is taken, so that the way out is taken; a second one does not cut it short."""
     caught = []
 
     def interrupt(*_: object) -> None:
         caught.append(time.monotonic())
         if len(caught) == 1:
             raise KeyboardInterrupt
-        click.echo("cancelling moves and putting throttles back, which takes some seconds", err=True)
+        with suppress(OSError):  # nobody may be there any more to read it
+            click.echo("cancelling moves and putting throttles back, which takes some seconds", err=True)
 
-    earlier = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    earlier = {number: signal.signal(number, interrupt) for number in SIGNALS}
     try:
         yield
     finally:

@@ -14,8 +14,10 @@ from rebalance_lib.cli.waiting import wait_until_settled
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.execution import Verdict, Verification, release_throttles
 from rebalance_lib.execution import verify as compare
+from rebalance_lib.execution.lock import locked
 
 MOST_ROWS = 50
+RUN_ENDS_SECONDS = 60.0  # a run whose plan is reached puts its throttles back itself, and ends
 CODES = {Verdict.REACHED: Exit.DONE, Verdict.NOT_FINISHED: Exit.NOT_FINISHED, Verdict.WRONG: Exit.WRONG}
 
 
@@ -57,7 +59,8 @@ def conclude(
     code = CODES[verification.verdict]
     outcome = _document(verification)
     if verification.settled and not preserve:
-        throttles = release_throttles(cluster, verification.plan, plan_file.state)
+        with locked(plan_file.state, seconds=RUN_ENDS_SECONDS):
+            throttles = release_throttles(cluster, verification.plan, plan_file.state)
         tell_throttles(output, throttles)
         outcome["throttles"] = throttles_document(throttles)
         if code is Exit.DONE and (throttles.kept or throttles.restored.left):

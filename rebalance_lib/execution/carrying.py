@@ -8,11 +8,12 @@ back. A process that is killed cannot do this: whoever runs the plan again, or r
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.errors import ClusterError
+from rebalance_lib.errors import ClusterError, RebalanceError
 from rebalance_lib.execution import journal as events
 from rebalance_lib.execution.additions import add_partitions
 from rebalance_lib.execution.audit import write_audit
@@ -20,14 +21,16 @@ from rebalance_lib.execution.cancellation import cancel_own
 from rebalance_lib.execution.engine import Engine, Report
 from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.journal import Journal
-from rebalance_lib.execution.keeping import Tell, put_throttles
-from rebalance_lib.execution.leaving import note_leaving
+from rebalance_lib.execution.keeping import put_throttles
+from rebalance_lib.execution.leaving import Leaving, note_leaving
 from rebalance_lib.execution.log_dirs import LogDirMove, log_dir_moves
 from rebalance_lib.execution.preflight import preflight
 from rebalance_lib.execution.restoring import Restored, restore_throttles
 from rebalance_lib.execution.saved_throttles import SavedThrottles, left_behind
 from rebalance_lib.execution.settings import Settings
+from rebalance_lib.execution.state import tried
 from rebalance_lib.execution.status import PlanStatus, Status, listing, plan_status
+from rebalance_lib.execution.telling import Tell, safely
 from rebalance_lib.execution.throttle import forget_wish
 from rebalance_lib.topology import TopicPartition
 
@@ -85,14 +88,28 @@ def carry_out(
     interval: float,
     approved_by: str,
     approved_at: str = "",
+    before_changes: Callable[[], object] = lambda: None,
     tell: Tell = lambda _: None,
     on_report: Callable[[Report], None] = lambda _: None,
 ) -> Ending:
     """Carry a plan out, from the first check to the last; run again at any moment, it goes on where it was.
 
+    Args:
+        cluster: The live cluster.
+        job: What is to be carried out.
+        settings: How.
+        interval: Seconds between two checks.
+        approved_by: Who approved it, for the record.
+        approved_at: When.
+        before_changes: Called when the cluster was found fit for the plan, before anything is changed.
+        tell: Takes words for people; what goes wrong in telling does not end the run.
+        on_report: Takes each report; the same holds.
+
     Raises:
         ClusterError: It was refused, or could not be brought to its end; the way out was taken then.
     """
+    tell = safely(tell)
+    leaving = Leaving(job.artifacts)
     try:
         found = preflight(cluster, job, settings)
     except ClusterError as error:
@@ -103,32 +120,52 @@ def carry_out(
         raise
     for remark in found.remarks:
         tell(remark)
+    before_changes()
     try:
-        put_throttles(cluster, job, found.status, settings)
+        put_throttles(cluster, job, found.status, settings, leaving=leaving)
         add_partitions(cluster, job)
-        Engine(cluster, job, settings, tell=tell).run(interval, on_report)
+        Engine(cluster, job, settings, tell=tell, leaving=leaving).run(interval, on_report)
+        restored = leave(cluster, job, settings, tell=tell)
+        return Ending(finish(cluster, job, settings, approved_by=approved_by, approved_at=approved_at), restored)
     except BaseException as error:
-        leave(cluster, job, settings, tell=tell)
+        _leave_early(cluster, job, settings, tell)
         early = f"ended early: {type(error).__name__} {error}".rstrip()
-        write_audit(job, settings, verdict=early, approved_by=approved_by, approved_at=approved_at)
+        with _told(tell, "the record of the run could not be written"):
+            write_audit(job, settings, verdict=early, approved_by=approved_by, approved_at=approved_at)
         raise
-    restored = leave(cluster, job, settings, tell=tell)
-    return Ending(finish(cluster, job, settings, approved_by=approved_by, approved_at=approved_at), restored)
+
+
+def _leave_early(cluster: Cluster, job: Job, settings: Settings, tell: Tell) -> None:
+    """Take the way out, also where it was begun and interrupted; that it fails must not hide why it was taken."""
+    try:
+        leave(cluster, job, settings, tell=tell)
+    except Exception as error:
+        tell(
+            f"the way out could not be taken ({error}): throttles may stand and moves may be under way; run the plan "
+            f"again, or throttles --restore {job.artifacts.uri}"
+        )
 
 
 def leave(cluster: Cluster, job: Job, settings: Settings, *, tell: Tell = lambda _: None) -> Restored:
     """The way out: cancel what is still under way of ours, then put back the throttles that stood before.
 
-    Moves that can not be cancelled keep their throttle: it stays saved, and is told.
+    Moves that can not be cancelled keep their throttle: it stays saved, and is told. What cannot be written down on the
+    way is told, and keeps nothing from being put back. A plan that was never begun to be carried out has nothing under
+    way: what is, is somebody else's.
     """
+    tell = safely(tell)
     journal = Journal(job.artifacts)
-    note_leaving(job.artifacts)
-    kept = _cancel(cluster, job, journal, tell) or _moving(cluster, job) if settings.cancel_on_failure else None
+    with _told(tell, "that the run is left could not be noted, an engine elsewhere may go on"):
+        note_leaving(job.artifacts)
+    kept = None
+    if settings.cancel_on_failure and _may_have_begun(job):
+        kept = _cancel(cluster, job, journal, tell) or _moving(cluster, job)
     if kept is None:
         restored = restore_throttles(cluster, job.artifacts)
     else:
         restored = Restored(left=dict.fromkeys(left_behind(job.artifacts), kept))
-    forget_wish(job.artifacts)
+    with _told(tell, "the rate that was asked for is kept, the next run begins with it"):
+        forget_wish(job.artifacts)
     if restored.topics or restored.brokers or restored.left:
         journal.note(
             events.THROTTLE_RESTORED, topics=restored.topics, brokers=restored.brokers, left=dict(restored.left)
@@ -136,6 +173,22 @@ def leave(cluster: Cluster, job: Job, settings: Settings, *, tell: Tell = lambda
         tell(f"throttles {restored}")
     journal.flush()
     return restored
+
+
+@contextmanager
+def _told(tell: Tell, what: str) -> Iterator[None]:
+    """Tell what goes wrong with the run's notes, and go on."""
+    try:
+        yield
+    except (RebalanceError, OSError, ValueError) as error:
+        tell(f"{what}: {error}")
+
+
+def _may_have_begun(job: Job) -> bool:
+    """Whether moves under way may be the plan's own; what cannot be read now counts so."""
+    with suppress(RebalanceError, OSError, ValueError):
+        return tried(job.artifacts, job.plan, job.cluster_id)
+    return True
 
 
 def _cancel(cluster: Cluster, job: Job, journal: Journal, tell: Tell) -> str | None:

@@ -45,6 +45,7 @@ from rebalance_lib.execution.steps import (
     under_way,
     with_room,
 )
+from rebalance_lib.execution.telling import Tell, safely
 from rebalance_lib.plan.waves import Move, Waves, in_order
 from rebalance_lib.topology import TopicPartition
 
@@ -138,6 +139,7 @@ class Engine:
         tell: Takes words for people.
         ask_rate: Asked at every check for a throttle that somebody wants, which is None for no wish. A new wish holds
             until another one, or until a stall is remedied.
+        leaving: Watches whether the way out is taken elsewhere, since the run began; by default since now.
     """
 
     def __init__(
@@ -146,25 +148,28 @@ class Engine:
         job: Job,
         settings: Settings,
         *,
-        tell: Callable[[str], None] = lambda _: None,
+        tell: Tell = lambda _: None,
         ask_rate: Callable[[], int | None] | None = None,
+        leaving: Leaving | None = None,
     ) -> None:
         self._cluster = cluster
         self._job = job
         self._settings = settings
-        self._tell = tell
+        self._tell = safely(tell)
+        self._leaving = leaving or Leaving(job.artifacts)
         self._meter = Meter(job.plan, job.before)
         self._journal = Journal(job.artifacts)
         self._watch = StallWatch(settings.stall_checks)
         self._min_isr = MinIsr()
         self._ends = Ends(job.targets, job.origins)
         self._beliefs = Beliefs(job, self._journal, self._meter.size)
-        self._keeper = ThrottleKeeper(cluster, job, settings, self._journal, tell, ask_rate=ask_rate)
+        self._keeper = ThrottleKeeper(
+            cluster, job, settings, self._journal, self._tell, leaving=self._leaving, ask_rate=ask_rate
+        )
         self._stop = threading.Event()
         self._stalled: tuple[Stall, ...] = ()
         self._refused_since: float | None = None
         self._told: tuple[str, ...] = ()
-        self._leaving = Leaving(job.artifacts)
         self._asked_to_cancel: str | None = None
 
     def run(
@@ -188,7 +193,7 @@ class Engine:
         """
         self._stop = stop or threading.Event()
         try:
-            return self._run(interval, on_report)
+            return self._run(interval, safely(on_report))
         finally:
             self._journal.flush()
 

@@ -12,10 +12,13 @@ from rebalance_lib.cluster import Cluster
 from rebalance_lib.execution import journal as events
 from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.journal import Journal
+from rebalance_lib.execution.leaving import Leaving
 from rebalance_lib.execution.saved_throttles import SavedThrottles
 from rebalance_lib.execution.settings import OnStall, Settings
 from rebalance_lib.execution.stalls import Cause, Stall
+from rebalance_lib.execution.state import tried
 from rebalance_lib.execution.status import PlanStatus, Status
+from rebalance_lib.execution.telling import Tell
 from rebalance_lib.execution.throttle import (
     apply_log_dir_throttle,
     apply_throttle,
@@ -26,17 +29,31 @@ from rebalance_lib.execution.throttle import (
     wanted_rate,
 )
 
-Tell = Callable[[str], None]
 
+def put_throttles(
+    cluster: Cluster, job: Job, status: PlanStatus, settings: Settings, *, leaving: Leaving | None = None
+) -> list[int]:
+    """Throttle what is left of the plan; what stands now is saved first. Returns the brokers that take part.
 
-def put_throttles(cluster: Cluster, job: Job, status: PlanStatus, settings: Settings) -> list[int]:
-    """Throttle what is left of the plan; what stands now is saved first. Returns the brokers that take part."""
+    That the plan is being carried out is written to the journal, whether it is throttled or not: from here on, what is
+    under way to its targets counts as its own. Nothing is set any more once the run is ``leaving``.
+    """
     pace = settings.pace
     journal = Journal(job.artifacts)
+    if not tried(job.artifacts, job.plan, job.cluster_id):
+        journal.note("run began", digest=job.plan.digest)
     brokers: list[int] = []
     if pace.throttle is not None:
         rate = wanted_rate(job.artifacts) or pace.throttle
-        throttle = apply_throttle(cluster, job.plan, status, rate, job.artifacts, in_stages=pace.one_replica_at_a_time)
+        throttle = apply_throttle(
+            cluster,
+            job.plan,
+            status,
+            rate,
+            job.artifacts,
+            in_stages=pace.one_replica_at_a_time,
+            given_up=_never if leaving is None else leaving.begun,
+        )
         brokers = throttle.brokers
         if brokers:
             journal.note(events.THROTTLE_SET, rate=rate, brokers=brokers, topics=len(throttle.replicas))
@@ -46,6 +63,10 @@ def put_throttles(cluster: Cluster, job: Job, status: PlanStatus, settings: Sett
         journal.note(events.THROTTLE_SET, log_dir_rate=pace.log_dir_throttle, brokers=within)
     journal.flush()
     return brokers
+
+
+def _never() -> bool:
+    return False
 
 
 class ThrottleKeeper:
@@ -59,6 +80,7 @@ class ThrottleKeeper:
         journal: Journal,
         tell: Tell,
         *,
+        leaving: Leaving,
         ask_rate: Callable[[], int | None] | None = None,
     ) -> None:
         self._cluster = cluster
@@ -66,6 +88,7 @@ class ThrottleKeeper:
         self._settings = settings
         self._journal = journal
         self._tell = tell
+        self._leaving = leaving
         self._ask_rate = ask_rate
         self._rate = settings.pace.throttle
 
@@ -77,7 +100,7 @@ class ThrottleKeeper:
         saved = SavedThrottles(self._job.artifacts, self._job.cluster_id)
         brokers = {broker for broker in needed.brokers if broker in alive} - saved.brokers.keys()
         if brokers or needed.replicas.keys() - saved.topics.keys():
-            put_throttles(self._cluster, self._job, status, self._settings)
+            put_throttles(self._cluster, self._job, status, self._settings, leaving=self._leaving)
             self._tell(f"throttled on brokers {sorted(brokers)} too: moves there had no throttle")
 
     def hold(self, status: PlanStatus, alive: Collection[int]) -> int | None:
@@ -88,7 +111,7 @@ class ThrottleKeeper:
             heed_wish(self._job.artifacts, self._ask_rate())
         self._rate = wanted_rate(self._job.artifacts, otherwise=self._rate) or self._settings.pace.throttle
         if status.having(Status.PENDING, Status.MOVING):
-            changed = hold_rate(self._cluster, self._job.artifacts, self._rate, alive)
+            changed = hold_rate(self._cluster, self._job.artifacts, self._rate, alive, given_up=self._leaving.begun)
             if changed:
                 self._tell(f"throttle set to {self._rate} bytes/s on brokers {changed}")
                 self._journal.note(events.THROTTLE_CHANGED, rate=self._rate, brokers=changed)

@@ -4,7 +4,8 @@
     cancelled      somebody asked to end the run
     unknown        partitions are not there and were not there before, and the plan is not there to add them; or the
                    topic has got other partitions since
-    foreign        reassignments of somebody else are under way; they are never touched
+    foreign        reassignments of somebody else are under way; they are never touched. Where the plan was not begun
+                   here before, everything under way is somebody else's, whatever its target
     drift          partitions are no longer where the plan found them; those at their target count as done
     health         partitions to be moved are offline or under-replicated, unless the plan is there to mend them: the
                    brokers that lack are named, for a move of such a partition may never end
@@ -34,10 +35,12 @@ from rebalance_lib.errors import ClusterError, DriftError
 from rebalance_lib.execution.additions import not_next
 from rebalance_lib.execution.cancellation import asked_to_cancel
 from rebalance_lib.execution.job import Job
+from rebalance_lib.execution.log_dirs import log_dir_moves
 from rebalance_lib.execution.progress import Copy, read_sizes
 from rebalance_lib.execution.room import Change, Room, first_without_room
 from rebalance_lib.execution.settings import Settings
 from rebalance_lib.execution.stalls import MARGIN
+from rebalance_lib.execution.state import tried
 from rebalance_lib.execution.status import PlanStatus, Status, listing, plan_status
 from rebalance_lib.execution.throttle import wanted_rate
 from rebalance_lib.plan.stages import stages
@@ -70,7 +73,7 @@ def preflight(cluster: Cluster, job: Job, settings: Settings | None = None) -> P
     problems = [
         *_cancelled(job),
         *_unknown(job, status),
-        *_foreign(status),
+        *_foreign(cluster, job, status),
         *drift,
         *_health(job, status),
         *_brokers(cluster, job, status),
@@ -114,12 +117,20 @@ def _unknown(job: Job, status: PlanStatus) -> Iterator[str]:
         yield f"{listing(strange)} cannot be added: the topic is gone, or has got other partitions since; plan again"
 
 
-def _foreign(status: PlanStatus) -> Iterator[str]:
-    if status.foreign:
+def _foreign(cluster: Cluster, job: Job, status: PlanStatus) -> Iterator[str]:
+    """What is under way and not this plan's; of a plan that is tried for the first time, nothing is."""
+    foreign, copies = status.foreign, []
+    if not tried(job.artifacts, job.plan, job.cluster_id):
+        foreign = sorted(status.reassignments)
+        copies = [move for move in log_dir_moves(cluster, job.log_dirs) if move.future is not None]
+    if foreign:
         yield (
-            f"{len(status.foreign)} reassignments of somebody else are under way ({listing(status.foreign)}): "
+            f"{len(foreign)} reassignments of somebody else are under way ({listing(foreign)}): "
             "wait until they end, or cancel them with the tool that started them"
         )
+    if copies:
+        named = ", ".join(str(move.replica) for move in copies[:5])
+        yield f"somebody else copies {len(copies)} replicas between log dirs ({named}): wait until that ends"
 
 
 def _drift(status: PlanStatus) -> Iterator[str]:

@@ -15,14 +15,16 @@ still under way: they need their throttle.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, Entries
 from rebalance_lib.cluster.values import DYNAMIC
 from rebalance_lib.errors import ClusterError, RebalanceError
+from rebalance_lib.execution.lock import locked
 from rebalance_lib.execution.saved_throttles import SAVED, SavedThrottles, entries, left_behind
 from rebalance_lib.execution.status import listing
 from rebalance_lib.execution.throttle import (
@@ -80,7 +82,7 @@ def restore_throttles(cluster: Cluster, artifacts: Artifacts) -> Restored:
             restored.left[f"broker {broker}"] = "throttled moves of others use it; restore again when they have ended"
         else:
             restored.brokers.append(broker)
-            saved.forget_broker(broker)
+            _strike_off(restored, [f"broker {broker}"], partial(saved.forget_broker, broker))
     for topic, lists in saved.topics.items():
         try:
             if cluster.partitions([topic]):  # else it was deleted meanwhile, and its settings with it
@@ -89,8 +91,16 @@ def restore_throttles(cluster: Cluster, artifacts: Artifacts) -> Restored:
             restored.left[f"topic {topic}"] = str(error)
         else:
             restored.topics.append(topic)
-    saved.forget_topics(restored.topics)
+    _strike_off(restored, [f"topic {topic}" for topic in restored.topics], lambda: saved.forget_topics(restored.topics))
     return restored
+
+
+def _strike_off(restored: Restored, places: Iterable[str], forget: Callable[[], None]) -> None:
+    """What was put back leaves the saved file; where that cannot be written, the rest is put back all the same."""
+    try:
+        forget()
+    except RebalanceError as error:
+        restored.left.update(dict.fromkeys(places, f"it was put back, but could not be struck off: {error}"))
 
 
 def restore_left_behind(cluster: Cluster, runs: Artifacts, *, alive: Collection[str] = ()) -> dict[str, Restored]:
@@ -106,19 +116,24 @@ def restore_left_behind(cluster: Cluster, runs: Artifacts, *, alive: Collection[
     for run in (runs, *_below(runs)):
         if run.uri in alive or not left_behind(run) or run.read_json(SAVED)["cluster_id"] != cluster_id:
             continue
-        moving = sorted(SavedThrottles(run, cluster_id).partitions & cluster.reassignments().keys())
-        if moving:
-            reason = (
-                f"{len(moving)} of its moves are under way ({listing(moving, 3)}) and need it: run the plan again, or "
-                "restore again when they have ended"
-            )
-            found[run.uri] = Restored(left=dict.fromkeys(left_behind(run), reason))
-            continue
-        try:
-            found[run.uri] = restore_throttles(cluster, run)
-        except RebalanceError as error:
-            found[run.uri] = Restored(left=dict.fromkeys(left_behind(run), str(error)))
+        found[run.uri] = _restore_dead(cluster, run, cluster_id)
     return found
+
+
+def _restore_dead(cluster: Cluster, run: Artifacts, cluster_id: str) -> Restored:
+    """Put back what one run left, unless it lives, or its moves do."""
+    try:
+        with locked(run):
+            moving = sorted(SavedThrottles(run, cluster_id).partitions & cluster.reassignments().keys())
+            if not moving:
+                return restore_throttles(cluster, run)
+    except RebalanceError as error:
+        return Restored(left=dict.fromkeys(left_behind(run), str(error)))
+    reason = (
+        f"{len(moving)} of its moves are under way ({listing(moving, 3)}) and need it: run the plan again, or restore "
+        "again when they have ended"
+    )
+    return Restored(left=dict.fromkeys(left_behind(run), reason))
 
 
 def _below(runs: Artifacts) -> Iterator[Artifacts]:

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, PartitionState, Reassignment, Replica
 from rebalance_lib.errors import ClusterError
+from rebalance_lib.execution.journal import JOURNAL
 from rebalance_lib.execution.saved_throttles import SAVED, left_behind
 from rebalance_lib.plan import Plan, PlanEntry, format_plan, parse_plan
 from rebalance_lib.plan.faults import ANY_LOG_DIR
@@ -38,6 +39,13 @@ def executed_on(state: Artifacts, plan: Plan) -> str | None:
         return None
     owner = state.read_json(OWNER)
     return str(owner["cluster_id"]) if owner["digest"] == plan.digest else None
+
+
+def tried(state: Artifacts, plan: Plan, cluster_id: str) -> bool:
+    """Whether this plan was begun to be carried out here before; if not, nothing that is under way is its own."""
+    if state.exists(OWNER):
+        return owned(state, plan, cluster_id)
+    return state.exists(SAVED) or state.exists(JOURNAL)
 
 
 def claim(state: Artifacts, plan: Plan, cluster_id: str) -> bool:

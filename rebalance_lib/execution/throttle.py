@@ -16,7 +16,7 @@ to [2, 3]. Saved is ``before 7:1, added 0:1 0:2``; set is ``7:1,0:1,0:2``; at th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -84,12 +84,14 @@ def apply_throttle(
     shared: Collection[int] = (),
     adopted: Collection[TopicPartition] = (),
     in_stages: bool = False,
+    given_up: Callable[[], bool] = lambda: False,
 ) -> Throttle:
     """Throttle the plan's moves to ``rate`` bytes a second on each broker; can be run again, also with another rate.
 
     A dead broker sends nothing, so it needs no rate; that moves go away from it is often why there is a plan. On
     ``shared`` brokers, rates that stand belong to reassignments under way that others throttled, and end with them; so
-    do the entries of ``adopted`` partitions of this plan, which another tool began to move and throttled.
+    do the entries of ``adopted`` partitions of this plan, which another tool began to move and throttled. If the run
+    is ``given_up`` right before the first write, nothing is set.
     """
     check_rate(rate)
     throttle = throttle_for(plan.as_dict(), status, in_stages=in_stages)
@@ -109,6 +111,8 @@ def apply_throttle(
             saved.note_list(topic, key, standing[topic].get(key), wanted=wanted, adopted=numbers)
     for broker in throttle.brokers:
         saved.note_rates(broker, cluster.broker_config(broker, RATES), RATES, rate, shared=broker in shared)
+    if given_up():
+        return Throttle({}, [])
     saved.write()
     cluster.alter_topic_configs(
         {
@@ -137,7 +141,14 @@ def apply_log_dir_throttle(cluster: Cluster, brokers: Iterable[int], rate: int, 
         cluster.alter_broker_config(broker, {LOG_DIR_RATE: str(rate)})
 
 
-def hold_rate(cluster: Cluster, artifacts: Artifacts, rate: int, alive: Collection[int]) -> list[int]:
+def hold_rate(
+    cluster: Cluster,
+    artifacts: Artifacts,
+    rate: int,
+    alive: Collection[int],
+    *,
+    given_up: Callable[[], bool] = lambda: False,
+) -> list[int]:
     """Make ``rate`` the one that stands on each broker that the run throttles; returns those that had another.
 
     Other tools delete rates when their own moves end: this puts ours back while it is needed. A rate that somebody else
@@ -155,8 +166,9 @@ def hold_rate(cluster: Cluster, artifacts: Artifacts, rate: int, alive: Collecti
             changes |= {broker: wrong} if wrong else {}
     for broker, wrong in changes.items():
         saved.note_rates(broker, {}, tuple(wrong), rate, shared=False)
-    if changes:
-        saved.write()
+    if not changes or given_up():
+        return []
+    saved.write()
     for broker, wrong in changes.items():
         cluster.alter_broker_config(broker, wrong)
     return list(changes)

@@ -178,9 +178,9 @@ def test_a_failure_cancels_what_is_under_way_and_puts_the_throttles_back(cluster
     job = make_job(cluster, name, [[2]])
 
     def fail(_):
-        raise RuntimeError("on purpose")
+        raise KeyboardInterrupt
 
-    with pytest.raises(RuntimeError, match="on purpose"):
+    with pytest.raises(KeyboardInterrupt):
         carry_out(cluster, job, settings(throttle=SLOW), interval=0.5, approved_by="a test", on_report=fail)
     assert cluster.reassignments() == {}
     assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1,)

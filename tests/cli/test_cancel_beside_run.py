@@ -1,0 +1,118 @@
+"""One command at a time has a plan: cancel ends a run that is under way, and a second run is refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.execution.lock import InUseError, locked
+from tests.execution.running import SLOW, wait_for
+
+
+@pytest.fixture
+def start_run(kafka):
+    """``start_run(path)`` carries a plan out in another process."""
+    started = []
+
+    def start(path, *options):
+        words = ["run", "--bootstrap-server", kafka.bootstrap_servers, "--reassignment-json-file", str(path)]
+        words += ["--throttle", str(SLOW), "--interval", "1", *options]
+        command = [sys.executable, "-m", "rebalance_lib.cli", *words]
+        started.append(subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
+
+def test_cancel_ends_a_run_that_is_under_way_and_no_throttle_is_left(start_run, ours, topic, plan, look):
+    cluster = look.cluster
+    name = topic("beside-cancel", [[1], [1]], size=3_000_000)
+    path = plan({name: {0: [2], 1: [2]}})
+    running = start_run(path, "--moves-in", "1")
+    wait_for(cluster.reassignments)
+    answer = ours("cancel", "--reassignment-json-file", path)
+    assert answer.code == 0, answer.err
+    assert "A run of this plan is under way" in answer.err
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 4, told
+    assert "taken elsewhere" in told
+    assert cluster.reassignments() == {}
+    assert look.throttled(name) == ({}, {})
+    assert look.replicas(name) == {0: [1], 1: [1]}
+    again = ours("run", "--reassignment-json-file", path, "--interval", 0.5)
+    assert again.code == 0, again.err  # a cancel ends one run, not the plan
+
+
+def test_a_second_run_and_an_execute_of_the_same_plan_are_refused_at_once(start_run, ours, topic, plan, cluster):
+    name = topic("beside-second", [[1]], size=3_000_000)
+    path = plan({name: {0: [2]}})
+    running = start_run(path)
+    wait_for(cluster.reassignments)
+    second = ours("run", "--reassignment-json-file", path)
+    assert (second.code, "plan.json.state has been in use" in second.err) == (1, True)
+    execute = ours("execute", "--reassignment-json-file", path, "--additional", "--throttle", 90_000_000)
+    assert (execute.code, "plan.json.state has been in use" in execute.err) == (1, True)
+    restore = ours("throttles", "--restore", path.with_name("plan.json.state"))
+    assert (restore.code, "has been in use" in restore.out) == (3, True)
+    running.send_signal(signal.SIGHUP)  # as of a terminal that is closed
+    _, told = running.communicate(timeout=60)
+    assert "1 moves under way were cancelled" in told
+    assert cluster.reassignments() == {}
+
+
+def test_the_lock_of_a_killed_process_is_free(tmp_path):
+    state = Artifacts.at(tmp_path / "plan.json.state")
+    script = (
+        "import sys, time\nfrom rebalance_lib.artifacts import Artifacts\n"
+        "from rebalance_lib.execution.lock import locked\n"
+        "with locked(Artifacts(sys.argv[1]), make=True):\n    print('held', flush=True)\n    time.sleep(600)\n"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", script, state.uri], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    with pytest.raises(InUseError, match=r"plan\.json\.state has been in use"), locked(state):
+        pass
+    os.kill(holder.pid, signal.SIGKILL)
+    with locked(state, seconds=10):
+        pass
+    holder.wait()
+    holder.stdout.close()
+
+
+def test_where_nothing_was_kept_nothing_is_locked(tmp_path):
+    state = Artifacts.at(tmp_path / "plan.json.state")
+    with locked(state), locked(state):
+        pass
+    assert not (tmp_path / "plan.json.state").exists()
+
+
+def test_a_refused_try_leaves_nothing_that_the_next_would_go_by(ours, topic, plan, look):
+    name = topic("beside-refused", [[1]])
+    path = plan({name: {0: [9]}})
+    refused = ours("run", "--reassignment-json-file", path)
+    assert (refused.code, "target brokers [9] are not alive" in refused.err) == (1, True)
+    state = path.with_name("plan.json.state")
+    assert sorted(file.name for file in state.iterdir()) == ["lock"]
+
+
+def test_what_another_tool_moves_is_refused_and_left_alone(theirs, ours, topic, plan, look):
+    cluster = look.cluster
+    name = topic("beside-foreign", [[1]], size=3_000_000)
+    path = plan({name: {0: [2]}})
+    theirs("--execute", "--reassignment-json-file", path, "--throttle", 10_000)
+    refused = ours("run", "--reassignment-json-file", path)
+    assert refused.code == 1
+    assert f"reassignments of somebody else are under way ({name}-0)" in refused.err
+    assert len(cluster.reassignments()) == 1
+    assert ours("cancel", "--reassignment-json-file", path).code == 0  # as Kafka's tool: whoever began it
+    assert look.throttled(name) == ({}, {})
