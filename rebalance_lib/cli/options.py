@@ -116,6 +116,13 @@ timeout_option = click.option(
 preserve_option = click.option(
     "--preserve-throttles", is_flag=True, help="Do not touch throttles of brokers or topics."
 )
+disk_reserve_option = click.option(
+    "--disk-reserve",
+    type=click.FloatRange(min=0, max=1, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="Part of each log dir that stays free.",
+)
 wait_option = click.option("--wait", is_flag=True, help="Wait until nothing of the plan moves any more.")
 
 

@@ -16,7 +16,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rebalance_lib.cli.connection import Connection, cluster_options
-from rebalance_lib.cli.options import Command, PlanFile, command, output_option, plan_option, with_options
+from rebalance_lib.cli.options import (
+    Command,
+    PlanFile,
+    command,
+    disk_reserve_option,
+    output_option,
+    plan_option,
+    with_options,
+)
 from rebalance_lib.cli.output import Exit, Output
 from rebalance_lib.cli.pace import pace_options
 from rebalance_lib.cli.planning import read_cluster
@@ -60,9 +68,7 @@ def settings_options(function: Command) -> Command:
             show_default=True,
             help="A move that has not come nearer in so many checks has stalled.",
         ),
-        click.option(
-            "--disk-reserve", type=float, default=0.05, show_default=True, help="Part of each log dir that stays free."
-        ),
+        disk_reserve_option,
         click.option(
             "--ignore-under-min-isr",
             is_flag=True,

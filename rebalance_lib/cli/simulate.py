@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from rebalance_lib.cli.options import PlanFile, command, output_option, plan_option
+from rebalance_lib.artifacts import RATES, Artifacts
+from rebalance_lib.cli.options import PlanFile, command, disk_reserve_option, output_option, plan_option
 from rebalance_lib.cli.output import Output
 from rebalance_lib.cli.pace import pace_options
 from rebalance_lib.cli.planning import read_cluster
@@ -30,22 +31,30 @@ NAMED = 5
 @click.option("--snapshot", "place", required=True, help="A snapshot's directory or URI, or a cluster's JSON file.")
 @plan_option
 @pace_options
+@disk_reserve_option
 @output_option
-def simulate(*, output: Output, place: str, plan_file: PlanFile, pace: Pace) -> None:
+def simulate(*, output: Output, place: str, plan_file: PlanFile, pace: Pace, disk_reserve: float) -> None:
     """Show what a plan would do, and when; no cluster is needed, nothing is changed.
 
     The moves begin as the engine begins them, under the same caps and in the same order, and share the throttle of
     their brokers. Shown are the waves in which they begin and how much time is left after each, how full log dirs get
     on the way (new replicas count from their beginning, removed ones until Kafka has deleted their files), and what
-    brokers send and receive. What is not known is assumed, and said.
+    brokers send and receive. What is not known is assumed, and said. Write rates are read from rates.parquet beside the
+    plan, where the planner leaves them if it knows them.
     """
-    forecast = dry_run(plan_file.read(), read_cluster(place).snapshot, pace)
-    told = forecast.as_dict()
-    show(output, forecast, told)
+    rates = Artifacts.at(plan_file.path.parent)
+    forecast = dry_run(
+        plan_file.read(),
+        read_cluster(place).snapshot,
+        pace,
+        write_rates=rates.read_table(RATES) if rates.exists(RATES) else None,
+    )
+    told = forecast.as_dict(reserve=disk_reserve)
+    show(output, forecast, told, disk_reserve)
     output.result(told)
 
 
-def show(output: Output, forecast: Forecast, told: dict[str, Any]) -> None:
+def show(output: Output, forecast: Forecast, told: dict[str, Any], reserve: float) -> None:
     """A forecast for people."""
     if not forecast.partitions:
         output.say("Nothing to do: every partition has its replicas already")
@@ -54,9 +63,11 @@ def show(output: Output, forecast: Forecast, told: dict[str, Any]) -> None:
         f"{forecast.partitions} partitions change and {human_bytes(forecast.bytes)} are copied "
         f"in {human_seconds(forecast.seconds)}"
     )
-    for one in forecast.overflowing:
-        missing = human_bytes(one.bytes_peak - one.bytes_before - max(0, one.usable_bytes or 0))
-        output.say(f"Warning: log dir {one.path} of broker {one.broker} would overflow: it lacks {missing}")
+    for one in forecast.log_dirs:
+        if missing := one.lacks(reserve):
+            kept = f" with {reserve:.0%} of it kept free" if reserve else ""
+            words = f"would overflow{kept}: it lacks {human_bytes(missing)}"
+            output.say(f"Warning: log dir {one.path} of broker {one.broker} {words}")
     _show_waves(output, forecast)
     _show_log_dirs(output, told["log_dirs"])
     _show_brokers(output, forecast)

@@ -6,6 +6,7 @@ same twentieth of the time are shown as one wave.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -135,7 +136,14 @@ class LogDirForecast:
     @property
     def overflows(self) -> bool:
         """Whether there is less room than these moves need; no, where it is not known."""
-        return self.usable_bytes is not None and self.bytes_peak - self.bytes_before > max(0, self.usable_bytes)
+        return self.lacks() > 0
+
+    def lacks(self, reserve: float = 0.0) -> int:
+        """The bytes that these moves need beyond the room there is, with this part of the log dir kept free."""
+        if self.usable_bytes is None or self.bytes_peak == self.bytes_before:
+            return 0
+        room = self.usable_bytes - reserve * (self.total_bytes or 0)
+        return max(0, math.ceil(self.bytes_peak - self.bytes_before - max(0.0, room)))
 
     @property
     def fill(self) -> float | None:
@@ -178,18 +186,19 @@ class Forecast:
         """The log dirs that would run out of room."""
         return tuple(log_dir for log_dir in self.log_dirs if log_dir.overflows)
 
-    def as_dict(self, *, moves: bool = False) -> dict[str, Any]:
-        """For JSON; with ``moves``, each of them too."""
+    def as_dict(self, *, moves: bool = False, reserve: float = 0.0) -> dict[str, Any]:
+        """For JSON; with ``moves``, each of them too. A log dir overflows that has not this ``reserve`` left."""
         values: dict[str, Any] = {
             "seconds": self.seconds,
             "exact": self.exact,
             "partitions": self.partitions,
             "bytes": self.bytes,
-            "overflows": bool(self.overflowing),
+            "overflows": any(log_dir.lacks(reserve) for log_dir in self.log_dirs),
             "waves": [asdict(wave) for wave in self.waves],
             "brokers": [asdict(broker) for broker in self.brokers],
             "log_dirs": [
-                {**asdict(log_dir), "fill": log_dir.fill, "overflows": log_dir.overflows} for log_dir in self.log_dirs
+                {**asdict(log_dir), "fill": log_dir.fill, "overflows": log_dir.lacks(reserve) > 0}
+                for log_dir in self.log_dirs
             ],
             "at_min_isr": _listed(self.at_min_isr),
             "blocked": _listed(self.blocked),

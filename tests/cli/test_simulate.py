@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from rebalance_lib.artifacts import RATES, Artifacts
 from rebalance_lib.cli import main
 from rebalance_lib.execution import Run
 from tests.reassignment.test_simulation import cluster
@@ -67,11 +69,34 @@ def test_a_cap_of_0_is_no_limit(simulate):
 def test_a_log_dir_that_would_overflow_is_a_warning(simulate, tmp_path):
     run = Run((tmp_path / "run").as_uri())
     run.write_snapshot(cluster({("a", 0): ([1], 5_000)}, brokers=2, usable=4_000))
-    answer = simulate(partitions=entries(a=[2]), snapshot=tmp_path / "run")
+    answer = simulate("--disk-reserve", 0, partitions=entries(a=[2]), snapshot=tmp_path / "run")
     assert answer.exit_code == 0
     assert "Warning: log dir /d of broker 2 would overflow: it lacks 1 kB" in answer.stdout
     found = simulate("--output", "json", partitions=entries(a=[2]), snapshot=tmp_path / "run")
     assert json.loads(found.stdout)["overflows"]
+
+
+def test_what_must_stay_free_counts_as_taken(simulate, tmp_path):
+    run = Run((tmp_path / "run").as_uri())
+    run.write_snapshot(cluster({("a", 0): ([1], 3_500)}, brokers=2, usable=4_000))  # of 20,000
+    options = ("--output", "json", "--disk-reserve")
+    found = {
+        reserve: json.loads(simulate(*options, reserve, partitions=entries(a=[2]), snapshot=tmp_path / "run").stdout)
+        for reserve in (0.0, 0.05)
+    }
+    assert [found[reserve]["overflows"] for reserve in found] == [False, True]
+    told = simulate(partitions=entries(a=[2]), snapshot=tmp_path / "run").stdout
+    assert "would overflow with 5% of it kept free: it lacks 500 B" in told
+
+
+def test_write_rates_beside_the_plan_are_counted(simulate, tmp_path):
+    options = ("--throttle", 10 * MB, "--output", "json")
+    without = json.loads(simulate(*options, partitions=entries(a=[2])).stdout)
+    rates = {"topic": ["a"], "partition": pa.array([0], pa.int32()), "write_rate": [4.0 * MB], "write_rate_p95": [9.0]}
+    Artifacts.at(tmp_path).write_table(RATES, pa.table(rates))
+    known = json.loads(simulate(*options, partitions=entries(a=[2])).stdout)
+    assert known["seconds"] > 1.5 * without["seconds"]
+    assert known["never"]["count"] == 0
 
 
 def test_a_plan_that_changes_nothing_is_told(simulate):
