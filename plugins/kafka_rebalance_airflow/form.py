@@ -155,8 +155,8 @@ def settings_params() -> dict[str, Param]:
         ),
         "moves_per_broker": _number(
             "Moves per broker",
-            "Replicas that may be coming to a broker, and leaving it, at the same time; 0 for no limit. The reviewer "
-            "can change it.",
+            "Replicas that may be coming to a broker, and leaving it, at the same time, those under 10 MB counted by "
+            "their part of that; 0 for no limit. The reviewer can change it.",
             default=10,
             section=HOW,
         ),

@@ -12,6 +12,7 @@ from rebalance_lib.cli.options import Command, with_options
 from rebalance_lib.plan.pace import MOVES_OF_A_BROKER, Order, Pace
 
 NO_LIMIT = -1  # Kafka's way to say that none is given
+SMALL = ", those under 10 MB counted by their part of that"
 OPTION_OF = {"replica_alter_log_dirs_throttle": "log_dir_throttle"}
 
 
@@ -30,8 +31,8 @@ def pace_options(function: Command) -> Command:
             default=NO_LIMIT,
             help="Bytes per second between the log dirs of a broker; -1 for no throttle.",
         ),
-        _limit("--moves-in", "Replicas coming to a broker at the same time", MOVES_OF_A_BROKER),
-        _limit("--moves-out", "Replicas copied from a broker at the same time", MOVES_OF_A_BROKER),
+        _limit("--moves-in", f"Replicas coming to a broker at the same time{SMALL}", MOVES_OF_A_BROKER),
+        _limit("--moves-out", f"Replicas copied from a broker at the same time{SMALL}", MOVES_OF_A_BROKER),
         _limit("--moves-in-cluster", "Replicas under way in the whole cluster", 0),
         _limit("--bytes-in-flight", "Bytes that the moves under way have altogether", 0),
         click.option(

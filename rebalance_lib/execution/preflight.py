@@ -22,13 +22,13 @@ peak, that counts.
 
 from __future__ import annotations
 
-import heapq
 import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from rebalance_lib.cluster import Cluster, Replica
 from rebalance_lib.errors import ClusterError, DriftError
@@ -44,6 +44,7 @@ from rebalance_lib.execution.state import tried
 from rebalance_lib.execution.status import PlanStatus, Status, listing, plan_status
 from rebalance_lib.execution.throttle import wanted_rate
 from rebalance_lib.plan.stages import stages
+from rebalance_lib.plan.waves import SLOT, slots
 from rebalance_lib.topology import TopicPartition
 
 SAMPLE_SECONDS = 2.0
@@ -170,16 +171,17 @@ def _throttle(cluster: Cluster, job: Job, status: PlanStatus, settings: Settings
     throttle = wanted_rate(job.artifacts) or pace.throttle
     if pace.throttle is None or throttle is None or not moving:
         return
-    measured = write_rates(cluster, status, moving)
+    measured, sizes = write_rates(cluster, status, moving)
     rates = {tp: max(measured.get(tp, 0.0), job.write_rates.get(tp, 0.0)) for tp in moving}
-    incoming: dict[int, list[float]] = defaultdict(list)
-    outgoing: dict[int, list[float]] = defaultdict(list)
+    incoming: dict[int, list[Written]] = defaultdict(list)
+    outgoing: dict[int, list[Written]] = defaultdict(list)
     for tp in moving:
-        for broker in job.coming(tp):
-            incoming[broker].append(rates[tp])
         leader = status.live[tp].leader
+        written = Written(rates[tp], slots(sizes.get((tp, leader), 0) if leader is not None else 0))
+        for broker in job.coming(tp):
+            incoming[broker].append(written)
         if leader is not None:
-            outgoing[leader] += [rates[tp]] * (1 if pace.one_replica_at_a_time else len(job.coming(tp)))
+            outgoing[leader] += [written] * (1 if pace.one_replica_at_a_time else len(job.coming(tp)))
     needed, broker, way = max(
         [
             *((_most(listed, pace.moves_in), broker, "to") for broker, listed in incoming.items()),
@@ -194,13 +196,29 @@ def _throttle(cluster: Cluster, job: Job, status: PlanStatus, settings: Settings
         )
 
 
-def _most(rates: list[float], cap: int | None) -> float:
-    """The most that may be written to the moves of a broker that are under way together."""
-    return sum(rates if cap is None else heapq.nlargest(cap, rates))
+class Written(NamedTuple):
+    """What is written to a partition that moves, in bytes per second, and the part of a slot that it takes."""
+
+    rate: float
+    slots: int
 
 
-def write_rates(cluster: Cluster, status: PlanStatus, partitions: list[TopicPartition]) -> dict[TopicPartition, float]:
-    """Bytes per second written to each partition, as its leader grows within some seconds."""
+def _most(moves: list[Written], cap: int | None) -> float:
+    """The most that may be written to the moves of a broker that are under way together; the last may count in part."""
+    left = float("inf") if cap is None else cap * SLOT
+    most = 0.0
+    for move in sorted(moves, key=lambda one: one.rate / one.slots, reverse=True):
+        most += move.rate * min(1.0, left / move.slots)
+        left -= move.slots
+        if left <= 0:
+            break
+    return most
+
+
+def write_rates(
+    cluster: Cluster, status: PlanStatus, partitions: list[TopicPartition]
+) -> tuple[dict[TopicPartition, float], dict[tuple[TopicPartition, int], int]]:
+    """Bytes per second written to each partition, as its leader grows within some seconds; and what leaders have."""
     leaders = {tp: leader for tp in partitions if (leader := status.live[tp].leader) is not None}
     brokers = set(leaders.values()) & cluster.alive_brokers().keys()
     earlier, begun = read_sizes(cluster, partitions, brokers), time.monotonic()
@@ -209,7 +227,7 @@ def write_rates(cluster: Cluster, status: PlanStatus, partitions: list[TopicPart
     grown = {
         tp: later.bytes.get((tp, leader), 0) - earlier.bytes.get((tp, leader), 0) for tp, leader in leaders.items()
     }
-    return {tp: max(0.0, size / elapsed) for tp, size in grown.items()}
+    return {tp: max(0.0, size / elapsed) for tp, size in grown.items()}, later.bytes
 
 
 def _disks(cluster: Cluster, job: Job, status: PlanStatus, settings: Settings) -> Iterator[str]:

@@ -30,8 +30,9 @@ class Pace:
     Args:
         throttle: bytes per second of replication to and from each broker.
         log_dir_throttle: bytes per second between the log dirs of a broker.
-        moves_in: replicas that may be coming to a broker at the same time.
-        moves_out: replicas that may be copied from a broker at the same time.
+        moves_in: replicas that may be coming to a broker at the same time; one of less than 10 MB counts only for its
+            part of that, so that up to a hundred tiny ones count as one.
+        moves_out: replicas that may be copied from a broker at the same time, counted likewise.
         moves_in_cluster: replicas that may be under way in the whole cluster.
         bytes_in_flight: bytes that the moves under way may have altogether, from their beginning to their end.
         order: which moves begin first.

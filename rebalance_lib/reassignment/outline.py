@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rebalance_lib.plan.pace import Order, Pace
+from rebalance_lib.plan.waves import SLOT, SLOT_BYTES
 from rebalance_lib.reassignment.conditions import Conditions
 from rebalance_lib.reassignment.forecast import Forecast, MoveTimes, Timeline, forecast_of
 from rebalance_lib.reassignment.log_dirs import UNKNOWN, order_by
@@ -98,13 +99,17 @@ def _between_brokers(
     begins, ends = np.zeros((2, len(copies)))
     senders = work.leader[work.copies.partition[copies]]
     carried = _carried(work, copies)
+    parts = np.clip(work.copies.size[copies] * SLOT // SLOT_BYTES, 1, SLOT)  # as `slots` has them
     for brokers, cap in ((work.copies.broker[copies], pace.moves_in), (senders, pace.moves_out)):
         by_broker = order_by(brokers)
         done = (_running(brokers, carried) / rate)[by_broker]
         free = np.zeros(len(copies))
-        if cap is not None and cap < len(copies):
-            same = brokers[by_broker][cap:] == brokers[by_broker][:-cap]
-            free[cap:][same] = done[:-cap][same]
+        if cap is not None:
+            taken = np.cumsum(parts[by_broker])
+            # The last that must have ended before there is room: those after it fit into the cap together.
+            last = np.searchsorted(taken, taken - cap * SLOT)
+            same = (brokers[by_broker] == brokers[by_broker][last]) & (taken > cap * SLOT)
+            free[same] = done[last[same]]
         begins[by_broker] = np.maximum(begins[by_broker], free)
         ends[by_broker] = np.maximum(ends[by_broker], done)
     return begins, ends

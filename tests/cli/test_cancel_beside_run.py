@@ -38,7 +38,7 @@ def test_cancel_ends_a_run_that_is_under_way_and_no_throttle_is_left(start_run, 
     cluster = look.cluster
     name = topic("beside-cancel", [[1], [1]], size=3_000_000)
     path = plan({name: {0: [2], 1: [2]}})
-    running = start_run(path, "--moves-in", "1")
+    running = start_run(path, "--moves-in-cluster", "1")
     wait_for(cluster.reassignments)
     answer = ours("cancel", "--reassignment-json-file", path)
     assert answer.code == 0, answer.err

@@ -82,7 +82,16 @@ class Case:
     def start(self) -> subprocess.Popen[bytes]:
         file = self.directory / "plan.json"
         file.write_text(format_plan(self.plan), encoding="utf-8")
-        options = ["--reassignment-json-file", str(file), "--throttle", str(RATE), "--interval", "1", "--moves-in", "3"]
+        options = [
+            "--reassignment-json-file",
+            str(file),
+            "--throttle",
+            str(RATE),
+            "--interval",
+            "1",
+            "--moves-in-cluster",
+            "6",
+        ]
         with (self.directory / "log.txt").open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "rebalance_lib.cli", "run", "--bootstrap-server", self.servers, *options],

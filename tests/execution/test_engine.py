@@ -65,7 +65,7 @@ def started(cluster):
 
 def test_caps_are_kept_full_and_never_exceeded(cluster, topic, make_job, started):
     name = topic("engine-caps", [[1]] * 6, size=300_000)
-    job, chosen = make_job(cluster, name, [[2]] * 6), settings(throttle=600_000, moves_in=2)
+    job, chosen = make_job(cluster, name, [[2]] * 6), settings(throttle=600_000, moves_in_cluster=2)
     engine = started(job, chosen)
     most = 0
     while not engine.check().ended:
@@ -113,7 +113,7 @@ def test_a_throttle_that_falls_below_the_write_rate_is_noticed_in_three_checks_a
 def test_without_a_ceiling_a_stall_is_told_and_may_pause_the_run(cluster, kafka, topic, make_job, started):
     name = topic("engine-paused", [[1], [1]], size=2_000_000)
     job = make_job(cluster, name, [[2], [2]])
-    chosen = settings(throttle=SLOW, on_stall=OnStall.PAUSE, moves_in=1, order="smallest-first")
+    chosen = settings(throttle=SLOW, on_stall=OnStall.PAUSE, moves_in_cluster=1, order="smallest-first")
     engine = started(job, chosen)
     engine.check()
     with Writer(kafka.bootstrap_servers, name, 500_000):

@@ -75,7 +75,7 @@ def _run_of(tmp_path, job) -> Run:
 
 def test_02_a_new_engine_goes_on_where_the_last_one_stopped(cluster, topic, make_job):
     name = topic("field-02", [[1], [1], [1]], size=600_000)
-    job, chosen = make_job(cluster, name, [[2], [2], [2]]), settings(throttle=2_000_000, moves_in=1, moves_out=1)
+    job, chosen = make_job(cluster, name, [[2], [2], [2]]), settings(throttle=2_000_000, moves_in_cluster=1)
     put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
     _until_one_is_done(Engine(cluster, job, chosen))  # and with it, all that it knew is gone
     assert run_to_end(cluster, job, chosen).state is State.REACHED
@@ -249,10 +249,10 @@ def test_10_nothing_begins_after_the_end_of_the_window(cluster, topic, make_job)
     job = make_job(cluster, name, [[2], [2]])
     now = datetime.now(UTC)
     open_window, closed = _window(now - timedelta(hours=1)), _window(now + timedelta(hours=2))
-    first = Settings(pace=Pace(throttle=SLOW, moves_in=1), window=open_window)
+    first = Settings(pace=Pace(throttle=SLOW, moves_in_cluster=1), window=open_window)
     put_throttles(cluster, job, preflight(cluster, job, first).status, first)
     assert Engine(cluster, job, first).check().state is State.MOVING
-    later = Engine(cluster, job, Settings(pace=Pace(throttle=SLOW, moves_in=1), window=closed))
+    later = Engine(cluster, job, Settings(pace=Pace(throttle=SLOW, moves_in_cluster=1), window=closed))
     wait_for(lambda: later.check().progress.done == 1)  # what is under way goes on
     report = later.check()
     assert (report.state, report.progress.pending) == (State.WAITING, 1)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.plan.pace import Order, Pace
-from rebalance_lib.plan.waves import Move, Waves, in_order
+from rebalance_lib.plan.waves import SLOT_BYTES, Move, Waves, in_order
 from rebalance_lib.topology import TopicPartition
 
 
-def move(name: str, sender: int, *receivers: int, size: int = 10, at_risk: bool = False) -> Move:
+def move(name: str, sender: int, *receivers: int, size: int = SLOT_BYTES, at_risk: bool = False) -> Move:
     return Move(TopicPartition(name, 0), sender, receivers, size, at_risk)
 
 
@@ -83,13 +83,32 @@ def test_a_limit_of_nothing_is_refused(name):
         Pace(**{name: 0})
 
 
+def test_small_moves_share_a_slot_by_their_bytes_and_at_most_a_hundred_do():
+    parts = [move(f"m{number}", 9, 1, size=4_000_000) for number in range(4)]
+    assert names(Waves(Pace(moves_in=1), parts).begin()) == ["m0", "m1"]
+    tiny = [move(f"t{number:03}", 9, 1, size=0) for number in range(250)]
+    waves = Waves(Pace(moves_in=2), tiny)
+    assert len(waves.begin()) == 200
+    waves.end(tiny[0])
+    assert names(waves.begin()) == ["t200"]
+
+
+def test_what_fits_beside_large_moves_begins_though_larger_ones_wait():
+    large, more = move("large", 9, 1), move("more", 9, 1)
+    half, small = move("half", 9, 1, size=5_000_000), move("small", 9, 1, size=1_000_000)
+    waves = Waves(Pace(moves_in=2), [large, half, more, small])
+    assert names(waves.begin()) == ["large", "half", "small"]
+    waves.end(large)
+    assert names(waves.begin()) == ["more"]
+
+
 brokers = st.integers(1, 6)
 moves = st.lists(
     st.builds(
         lambda sender, receivers, size: (sender, tuple(receivers), size),
         brokers,
         st.lists(brokers, max_size=3, unique=True),
-        st.integers(0, 100),
+        st.integers(0, 200_000) | st.integers(0, 2 * SLOT_BYTES),
     ),
     max_size=30,
 )
@@ -97,7 +116,11 @@ limit = st.none() | st.integers(1, 4)
 
 
 paces = st.builds(
-    Pace, moves_in=limit, moves_out=limit, moves_in_cluster=limit, bytes_in_flight=st.none() | st.integers(1, 200)
+    Pace,
+    moves_in=limit,
+    moves_out=limit,
+    moves_in_cluster=limit,
+    bytes_in_flight=st.none() | st.integers(1, 5 * SLOT_BYTES),
 )
 
 
@@ -125,17 +148,24 @@ def loads(running):
     """Every load with the number of moves in it, counted the plain way."""
     load, count = Counter(), Counter()
     for m in running:
-        copies = len(m.receivers)
-        parts = {("out", m.sender): copies, ("cluster",): copies, ("bytes",): m.bytes}
-        parts |= {("in", receiver): 1 for receiver in m.receivers}
+        copies, part = len(m.receivers), hundredths(m.size)
+        parts = {("out", m.sender): copies * part, ("cluster",): copies, ("bytes",): m.bytes}
+        parts |= {("in", receiver): part for receiver in m.receivers}
         for key, amount in parts.items():
             load[key] += amount
             count[key] += amount > 0
     return load, count
 
 
+def hundredths(size):
+    """A copy takes a hundredth of a slot for every 100 kB, but one at least and a whole slot at most."""
+    return min(max(size // 100_000, 1), 100)
+
+
 def limits(pace):
-    return {"in": pace.moves_in, "out": pace.moves_out, "cluster": pace.moves_in_cluster, "bytes": pace.bytes_in_flight}
+    brokers = {"in": pace.moves_in, "out": pace.moves_out}
+    caps = {way: None if cap is None else 100 * cap for way, cap in brokers.items()}
+    return {**caps, "cluster": pace.moves_in_cluster, "bytes": pace.bytes_in_flight}
 
 
 def check_caps(pace, running):

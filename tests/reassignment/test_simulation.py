@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.plan import Plan, PlanEntry
+from rebalance_lib.plan import Plan, PlanEntry, waves
 from rebalance_lib.plan.pace import Order, Pace
 from rebalance_lib.reassignment import Conditions, simulate
+from rebalance_lib.reassignment import outline as outline_module
 from rebalance_lib.reassignment.fair_shares import fair_shares
 from rebalance_lib.reassignment.log_dirs import Use
 from rebalance_lib.reassignment.outline import outline
@@ -67,6 +68,15 @@ def plan_of(targets):
 
 def ends(forecast):
     return {f"{row['topic']}-{row['partition']}": row["ends"] for row in forecast.moves.to_pylist()}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _a_slot_for_each_byte():
+    """Sizes here are some bytes, so that examples can be followed by hand: a move of any takes a slot of its own."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(waves, "SLOT_BYTES", 1)
+        patched.setattr(outline_module, "SLOT_BYTES", 1)
+        yield
 
 
 # --- by hand
@@ -371,8 +381,11 @@ def test_caps_and_throttle_hold_at_every_moment(case, conditions):
     for moment in {copies[0]["begins"] for copies, _ in under_way}:
         now = [copies for copies, end in under_way if copies[0]["begins"] <= moment < end - 1e-9]
         for broker in IDS:
-            assert_held(pace.moves_in, [sum(row["to_broker"] == broker for row in copies) for copies in now])
-            assert_held(pace.moves_out, [sum(row["from_broker"] == broker for row in copies) for copies in now])
+            for cap, way in ((pace.moves_in, "to_broker"), (pace.moves_out, "from_broker")):
+                assert_held(
+                    cap and cap * waves.SLOT,
+                    [sum(waves.slots(row["bytes"]) for row in copies if row[way] == broker) for copies in now],
+                )
         assert_held(pace.moves_in_cluster, [len(copies) for copies in now])
         assert_held(pace.bytes_in_flight, [sum(row["bytes"] for row in copies) for copies in now])
 
