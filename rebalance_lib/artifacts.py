@@ -76,6 +76,11 @@ class Artifacts:
         """Whether these are files, which any program opens by their path."""
         return scheme_of(self.uri) == "file"
 
+    @property
+    def path(self) -> Path:
+        """The directory itself, where these are files."""
+        return Path(locate(self.uri).path)
+
     def __truediv__(self, name: str) -> Artifacts:
         return Artifacts(f"{self.uri.rstrip('/')}/{name}")
 
@@ -120,7 +125,10 @@ class Artifacts:
 
     def read_json(self, name: str) -> Any:
         """The value in a JSON file."""
-        return json.loads(self.read_text(name))
+        try:
+            return json.loads(self.read_text(name))
+        except ValueError as error:
+            raise InvalidInputError(f"{self.uri}/{name} is no JSON: {error}") from error
 
     def write_json(self, name: str, value: object) -> None:
         """Write a value as JSON for machines and for people."""

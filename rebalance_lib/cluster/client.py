@@ -2,34 +2,28 @@
 
 kafka-python returns most errors instead of raising them, and leaves out of its answer what the broker did not mention.
 Here a call either did what it says for every item, or raises a `ClusterError` that names the items.
-
-It also may ask a broker that has just gone. Every request here can be made twice to the same effect, so one that failed
-for a passing reason is made again, a few times, with growing pauses.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import kafka
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import (
-    KafkaError,
+    ElectionNotNeededError,
     NoError,
     NoReassignmentInProgressError,
     ReplicaNotAvailableError,
-    UnknownBrokerIdError,
     UnknownTopicOrPartitionError,
     for_code,
 )
 
-from rebalance_lib.cluster.connecting import connect
+from rebalance_lib.cluster.asking import ATTEMPTS, Asking
 from rebalance_lib.cluster.offsets import RETRY_MS, Offsets, is_silence, list_offsets
-from rebalance_lib.cluster.settings import check_settings
 from rebalance_lib.cluster.values import (
     Change,
     ConfigValue,
@@ -44,8 +38,6 @@ from rebalance_lib.cluster.values import (
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.topology import Broker, TopicPartition, by_topic
 
-ATTEMPTS = 5  # of a request, some 3 seconds in all
-DEFAULTS = {"client_id": "kafka-rebalance", "bootstrap_timeout_ms": 10_000, "request_timeout_ms": 15_000}
 NOT_ANSWERED = "not answered"
 TOPICS_AT_ONCE = 50  # in a request that changes their settings: a list of throttled replicas may be long
 BATCH = 1000  # partitions in one request: small enough for any broker's request limits
@@ -55,73 +47,8 @@ NEEDED_ON_CLUSTER = frozenset({"DESCRIBE", "ALTER", "DESCRIBE_CONFIGS", "ALTER_C
 NEEDED_ON_TOPICS = frozenset({"DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"})
 
 
-def is_passing(error: KafkaError) -> bool:
-    """Whether a request that failed like this is worth making again."""
-    return bool(error.retriable) or isinstance(error, UnknownBrokerIdError)
-
-
-class Cluster:
-    """An open connection to one cluster; use it as a context manager.
-
-    Args:
-        settings: What kafka-python's clients take: ``bootstrap_servers`` at least, and security settings.
-    """
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        check_settings(settings)
-        self._settings = {**DEFAULTS, **settings}
-        self._unreached: set[Any] = set()
-        self._admin, self._network = connect(self._settings, self._unreached)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._admin.close()
-
-    def _ask(
-        self,
-        what: str,
-        request: str,
-        *arguments: Any,
-        passing: Callable[[KafkaError], bool] = is_passing,
-        attempts: int = ATTEMPTS,
-        **options: Any,
-    ) -> Any:
-        """Make a request of the admin client, as `_insist` does."""
-        return self._insist(what, lambda: getattr(self._admin, request)(*arguments, **options), passing, attempts)
-
-    def _insist(
-        self,
-        what: str,
-        ask: Callable[[], Any],
-        passing: Callable[[KafkaError], bool] = is_passing,
-        attempts: int = ATTEMPTS,
-    ) -> Any:
-        """Ask, again if it failed for a passing reason; else raise a `ClusterError`.
-
-        A client that took a broker for the controller goes on asking it after it died: a new one asks anew.
-        """
-        for attempt in range(1, attempts + 1):
-            try:
-                return ask()
-            except (KafkaError, RuntimeError, OSError) as error:  # the client itself raises the latter two in passing
-                if attempt == attempts or (isinstance(error, KafkaError) and not passing(error)):
-                    raise ClusterError(f"{what}: {type(error).__name__}: {error}") from error
-            time.sleep(0.1 * 2**attempt)
-            self._admin.close()
-            self._admin, self._network = connect(self._settings, self._unreached)
-        raise AssertionError("unreachable")
-
-    def ask_broker(self, what: str, broker: int, request: Any) -> Any:
-        """Send a message of Kafka's protocol to this very broker; returns its answer, with whatever errors are in it.
-
-        Args:
-            what: What it means if there is no answer, for the error.
-            broker: The broker to ask.
-            request: A message of kafka-python's, or one made like them.
-        """
-        return self._insist(what, lambda: self._network.ask(broker, request))
+class Cluster(Asking):
+    """An open connection to one cluster; use it as a context manager."""
 
     def describe(self) -> dict[str, Any]:
         """The cluster's id and all registered brokers, fenced ones marked, as kafka-python gives them."""
@@ -190,20 +117,37 @@ class Cluster:
         """
         what = f"broker {broker} did not describe its log dirs"
         wanted = None if partitions is None else by_topic(sorted(partitions))
-        answer = self._ask(what, "describe_log_dirs", wanted, [broker], attempts=attempts)
+        answer = self._ask_itself(broker, what, "describe_log_dirs", wanted, [broker], attempts=attempts)
         found = [_log_dir(entry) for one in answer for entry in one["log_dirs"]]
         if not found:  # every broker has one: kafka-python drops the error that came instead
             raise ClusterError(f"{what}: is this user allowed to describe the cluster?")
         return found
 
     def replica_log_dirs(
-        self, brokers: Iterable[int], partitions: Iterable[TopicPartition] | None = None
+        self,
+        brokers: Iterable[int],
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        silent: set[int] | None = None,
     ) -> dict[Replica, ReplicaLogDir]:
-        """The log dir of each replica (of these partitions) that these brokers hold, and of its copy under way."""
+        """The log dir of each replica (of these partitions) that these brokers hold, and of its copy under way.
+
+        Args:
+            brokers: The brokers to ask.
+            partitions: Those of interest, where it is not all.
+            silent: Takes the brokers that do not answer; without it, one that does not is an error.
+        """
         wanted = None if partitions is None else list(partitions)
         found: dict[Replica, ReplicaLogDir] = {}
         for broker in sorted(set(brokers)):
-            for log_dir in self.log_dirs(broker, wanted):
+            try:
+                log_dirs = self.log_dirs(broker, wanted, attempts=ATTEMPTS if silent is None else 2)
+            except ClusterError:
+                if silent is None:
+                    raise
+                silent.add(broker)
+                continue
+            for log_dir in log_dirs:
                 for held in log_dir.replicas:
                     replica = Replica(*held.partition, broker)
                     here = "future" if held.future else "current"
@@ -278,9 +222,9 @@ class Cluster:
             listed = ", ".join(f"{partition}: {reason}" for partition, reason in sorted(refused.items())[:10])
             raise ClusterError(f"the controller refused {len(refused)} of {len(targets)} partitions: {listed}")
 
-    def broker_config(self, broker: int, keys: Sequence[str]) -> dict[str, ConfigValue]:
-        """These settings of a broker, where they have a value."""
-        return self._describe_configs(ConfigResourceType.BROKER, [str(broker)], keys)[str(broker)]
+    def broker_config(self, broker: int, keys: Sequence[str], *, attempts: int = ATTEMPTS) -> dict[str, ConfigValue]:
+        """These settings of a broker, where they have a value; it is asked so often, as for its log dirs."""
+        return self._describe_configs(ConfigResourceType.BROKER, [str(broker)], keys, attempts=attempts)[str(broker)]
 
     def topic_config(self, topic: str, keys: Sequence[str]) -> dict[str, ConfigValue]:
         """These settings of a topic, where they have a value."""
@@ -318,19 +262,44 @@ class Cluster:
         """The groups of any kind that this broker coordinates, as kafka-python lists them."""
         return list(self._ask(f"broker {broker} did not list its groups", "list_groups", [broker]))
 
-    def elect_preferred_leaders(self, partitions: Iterable[TopicPartition]) -> None:
-        """Make the first replica of each partition its leader, where it is in sync and not the leader already."""
+    def elect_preferred_leaders(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
+        """Make the first replica of each partition its leader, where it is in sync and not the leader already.
+
+        Returns:
+            The partitions where the controller did not, with its reason.
+        """
+        refused: dict[TopicPartition, str] = {}
         for batch in _batches(sorted(partitions)):
             what = "the controller did not elect preferred leaders"
-            self._ask(what, "elect_leaders", 0, by_topic(batch), raise_errors=False)
+            answer = self._ask(what, "elect_leaders", 0, by_topic(batch), raise_errors=False)
+            if (error := for_code(getattr(answer, "error_code", 0))) is not NoError:
+                raise ClusterError(f"{what}: {error.__name__}")
+            for result in answer.replica_election_results:
+                for one in result.partition_result:
+                    error = for_code(one.error_code)
+                    if error not in (NoError, ElectionNotNeededError):
+                        refused[TopicPartition(result.topic, one.partition_id)] = error.__name__
+        return refused
 
     def _describe_configs(
-        self, kind: ConfigResourceType, names: Sequence[str], keys: Sequence[str], *, lenient: bool = False
+        self,
+        kind: ConfigResourceType,
+        names: Sequence[str],
+        keys: Sequence[str],
+        *,
+        lenient: bool = False,
+        attempts: int = ATTEMPTS,
     ) -> dict[str, dict[str, ConfigValue]]:
         what = f"the settings of {kind.name.lower()} {names[0]} could not be read"
         always = ALWAYS_SET[kind]
         resources = [ConfigResource(kind, name, [*keys, always]) for name in names]
-        answer = self._ask(what, "describe_configs", resources, config_filter="all")[kind.name.lower()]
+        if kind is ConfigResourceType.BROKER:
+            asked = self._ask_itself(
+                int(names[0]), what, "describe_configs", resources, config_filter="all", attempts=attempts
+            )
+        else:
+            asked = self._ask(what, "describe_configs", resources, config_filter="all")
+        answer = asked[kind.name.lower()]
         # Kafka-python drops the error of a resource: then not even the setting that all of them have is there.
         missing = [name for name in names if always not in answer.get(name, {})]
         if missing and not lenient:

@@ -19,6 +19,8 @@ from kafka import KafkaAdminClient
 from kafka.errors import (
     IllegalSaslStateError,
     KafkaError,
+    KafkaTimeoutError,
+    RequestTimedOutError,
     SaslAuthenticationFailedError,
     UnsupportedSaslMechanismError,
 )
@@ -29,23 +31,59 @@ from kafka.net.selector import NetworkSelector
 from rebalance_lib.errors import ClusterError, RebalanceError
 
 TELL_SECRETS = ("kafka.admin.client", "kafka.net.connection", "kafka.protocol.parser")  # loggers, at DEBUG
+BOOTSTRAP_MS, SERVER_MS = 10_000, 3_000  # to reach the cluster, and for each of several servers at least
 UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 REFUSED_BY_TLS = re.compile(r"\[SSL: \w*(CERTIFICATE|UNKNOWN_CA)\w*\]")  # by either side; kafka-python keeps the words
+
+
+class UnreachableError(ClusterError):
+    """No server could be reached, or none let us in; ``final`` if no other try would change that."""
+
+    def __init__(self, message: str, *, final: bool) -> None:
+        super().__init__(message)
+        self.final = final
 
 
 def connect(settings: Mapping[str, Any], unreached: set[Any]) -> tuple[KafkaAdminClient, _Client]:
     """An admin client that has reached its cluster, and the network client below it.
 
+    kafka-python draws a server, and gives one that hangs all the time there is. So servers are tried one by one, each
+    for its part of the time but some seconds at least; those that could not be reached when last tried come last.
+
     Args:
         settings: What kafka-python's clients take.
-        unreached: Ids of brokers that could not be reached when last tried: kept up to date by the client, which asks
-            them only where no other broker could answer. The next client can be given the same set.
+        unreached: Ids of brokers, and servers, that could not be reached or did not answer when last tried: kept up to
+            date by the client, which asks them only where no other broker could answer. The next client can be given
+            the same set.
 
     Raises:
-        ClusterError: It could not; the message says why and what to look at.
+        UnreachableError: It could not; the message says why and what to look at.
     """
     for name in TELL_SECRETS:
         logging.getLogger(name).addFilter(_above_debug)
+    given = settings.get("bootstrap_servers") or []
+    servers = given.split(",") if isinstance(given, str) else list(given)
+    together = settings.get("bootstrap_timeout_ms", BOOTSTRAP_MS)
+    each = max(min(together, SERVER_MS), together // max(1, len(servers)))
+    failures: list[BaseException] = []
+    for server in sorted(servers, key=lambda one: one in unreached):
+        try:
+            found = _connect_to({**settings, "bootstrap_servers": [server], "bootstrap_timeout_ms": each}, unreached)
+        except (KafkaError, RebalanceError, OSError) as error:
+            unreached.add(server)
+            failures.append(error)
+            if _is_final(error):
+                break
+        else:
+            unreached.discard(server)
+            return found
+    cause = max(failures, key=_is_final)
+    message = f"cannot reach a Kafka cluster at {given}: {_said(cause)}{_advice(cause, settings)}"
+    raise UnreachableError(message, final=_is_final(cause)) from cause
+
+
+def _connect_to(settings: Mapping[str, Any], unreached: set[Any]) -> tuple[KafkaAdminClient, _Client]:
+    """A client that has reached this server; raises why it could not."""
     clients: list[_Client] = []
 
     def client(**configs: Any) -> _Client:
@@ -55,13 +93,11 @@ def connect(settings: Mapping[str, Any], unreached: set[Any]) -> tuple[KafkaAdmi
     try:
         return KafkaAdminClient(**settings, kafka_client=client), clients[0]
     except (KafkaError, RebalanceError, OSError) as error:
-        cause = error
+        cause: BaseException = error
         for opened in clients:
             cause = opened.failure or error
             opened.close()
-        servers = settings.get("bootstrap_servers")
-        message = f"cannot reach a Kafka cluster at {servers}: {_said(cause)}{_advice(cause, settings)}"
-        raise ClusterError(message) from error
+        raise cause from error
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]
@@ -101,6 +137,17 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
     def _failed(self, node_id: Any, failure: BaseException) -> None:
         self.failures[node_id] = failure
         self.unreached.add(node_id)
+
+    def send(self, request: Any, node_id: Any = None, request_timeout_ms: Any = None) -> Any:
+        """Send a request; a broker that does not answer in time counts as one that could not be reached."""
+        asked = self.least_loaded_node() if node_id is None else node_id
+        future = super().send(request, asked, request_timeout_ms)
+        future.add_errback(functools.partial(self._unanswered, asked))
+        return future
+
+    def _unanswered(self, node_id: Any, failure: BaseException) -> None:
+        if isinstance(failure, RequestTimedOutError | KafkaTimeoutError):
+            self.unreached.add(node_id)
 
     async def _build_transport(self, *arguments: Any, **options: Any) -> Any:
         """A transport that hands on what came before the other side hung up.

@@ -32,6 +32,7 @@ class LogDirStatus(StrEnum):
     NOT_MOVING = "not moving"
     ELSEWHERE = "elsewhere"
     MISSING = "missing"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,13 @@ class LogDirMove:
     target: str
     current: str | None
     future: str | None
+    silent: bool = False  # its broker is alive, but does not answer
 
     @property
     def status(self) -> LogDirStatus:
         """Where it stands."""
+        if self.silent:
+            return LogDirStatus.UNKNOWN
         if self.current is None and self.future is None:
             return LogDirStatus.MISSING
         if self.future is not None:
@@ -70,16 +74,21 @@ def planned_log_dirs(plan: Plan) -> dict[Replica, str]:
 
 
 def log_dir_moves(cluster: Cluster, targets: Mapping[Replica, str]) -> list[LogDirMove]:
-    """Where each replica stands that is to be in one of these log dirs; those of dead brokers are missing."""
+    """Where each replica stands that is to be in one of these log dirs.
+
+    Those of dead brokers are missing; of those of brokers that do not answer nothing is known.
+    """
     if not targets:
         return []
     alive = set(cluster.alive_brokers())
     partitions = {TopicPartition(replica.topic, replica.partition) for replica in targets}
-    found = cluster.replica_log_dirs({replica.broker for replica in targets} & alive, partitions)
+    silent: set[int] = set()
+    found = cluster.replica_log_dirs({replica.broker for replica in targets} & alive, partitions, silent=silent)
     moves = []
     for replica, target in sorted(targets.items()):
         place = found.get(replica)
-        moves.append(LogDirMove(replica, target, place.current if place else None, place.future if place else None))
+        current, future = (place.current, place.future) if place else (None, None)
+        moves.append(LogDirMove(replica, target, current, future, replica.broker in silent))
     return moves
 
 
@@ -121,9 +130,12 @@ def cancel_log_dir_moves(
 
     With ``only_own``, those that go to another log dir than the plan's are left alone: somebody else began them.
     """
+    moves = log_dir_moves(cluster, planned_log_dirs(plan))
+    if silent := sorted({move.replica.broker for move in moves if move.silent}):
+        raise ClusterError(f"brokers {silent} do not answer, and may copy replicas between log dirs: look at them")
     under_way = {
         move.replica: move.current
-        for move in log_dir_moves(cluster, planned_log_dirs(plan))
+        for move in moves
         if move.future and move.current is not None and (move.status is LogDirStatus.MOVING or not only_own)
     }
     start_log_dir_moves(cluster, under_way, timeout_seconds)

@@ -118,6 +118,7 @@ class Meter:
             for tp, target in plan.as_dict().items()
         }
         self._sizes: dict[TopicPartition, int] = {}
+        self._copied: dict[tuple[TopicPartition, int], int] = {}
         self._seen: deque[tuple[float, int, dict[int, int]]] = deque()
 
     def size(self, tp: TopicPartition) -> int:
@@ -134,14 +135,16 @@ class Meter:
         self._learn(found, unknown, status)
 
     def read(self, cluster: Cluster, status: PlanStatus, alive: Collection[int]) -> tuple[Progress, Sizes]:
-        """Measure the moves under way; a broker that does not answer counts as having copied nothing more."""
+        """Measure the moves under way; a broker that does not answer has what it had when it last did."""
         self.learn(cluster, status, alive)
         moving = [tp for tp in status.having(Status.MOVING) if self._new[tp]]
         asked = {broker for tp in moving for broker in (*self._new[tp], *status.live[tp].replicas) if broker in alive}
         found = read_sizes(cluster, moving, asked)
         self._learn(found, moving, status)
+        silent = {key: copied for key, copied in self._copied.items() if key[1] in found.silent}
+        self._copied = {**silent, **found.bytes}
         copies = [
-            Copy(tp, broker, min(self.size(tp), found.bytes.get((tp, broker), 0)), self.size(tp))
+            Copy(tp, broker, min(self.size(tp), self._copied.get((tp, broker), 0)), self.size(tp))
             for tp in moving
             for broker in self._new[tp]
         ]

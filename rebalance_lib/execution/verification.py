@@ -58,7 +58,8 @@ class Verification:
             return Verdict.NOT_FINISHED
         if log_dirs & {LogDirStatus.NOT_MOVING, LogDirStatus.ELSEWHERE, LogDirStatus.MISSING}:
             return Verdict.WRONG
-        return Verdict.NOT_FINISHED if LogDirStatus.MOVING in log_dirs else Verdict.REACHED
+        unfinished = log_dirs & {LogDirStatus.MOVING, LogDirStatus.UNKNOWN}
+        return Verdict.NOT_FINISHED if unfinished else Verdict.REACHED
 
     @property
     def settled(self) -> bool:
