@@ -15,6 +15,8 @@ def tell_throttles(output: Output, throttles: Throttles) -> None:
         output.say(f"Throttle rates are as before on brokers {brokers_text(restored.brokers)}")
     if restored.topics:
         output.say(f"Throttled replicas are as before on topics {','.join(restored.topics)}")
+    if restored.theirs:
+        output.remark(f"Brokers {brokers_text(restored.theirs)} keep a rate that somebody else set since")
     for where, reason in restored.left.items():
         output.remark(f"Throttle left on {where}: {reason}")
     if throttles.kept:

@@ -15,12 +15,13 @@ from rebalance_lib.execution.cancellation import (
 )
 from rebalance_lib.execution.carrying import Comparison, Ending, carry_out, finish, leave
 from rebalance_lib.execution.conclusion import Outcome, conclude
-from rebalance_lib.execution.engine import Engine, Report, State
+from rebalance_lib.execution.engine import Engine
 from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.keeping import put_throttles
 from rebalance_lib.execution.preflight import Preflight, preflight
 from rebalance_lib.execution.progress import Meter, Progress
 from rebalance_lib.execution.reassign import Limits, Prepared, execute, prepare
+from rebalance_lib.execution.reports import Report, State
 from rebalance_lib.execution.restoring import Restored, restore_left_behind, restore_throttles
 from rebalance_lib.execution.retention import drop_old_runs
 from rebalance_lib.execution.rolling_back import prepare_rollback

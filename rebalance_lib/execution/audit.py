@@ -40,25 +40,30 @@ def write_audit(job: Job, settings: Settings, *, verdict: str, approved_by: str,
     return record
 
 
-MOVES = (events.BEGAN, events.ASKED, events.ENDED)
+MOVES = (events.BEGAN, events.ASKED, events.ENDED, events.CANCELLED)
 
 
 def moves(journal: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each move, or each stage of one, with its begin and, if it was seen, its end."""
+    """Each move, or each stage of one, with its begin, its end if it was seen, and who cancelled it if somebody did.
+
+    Copies between log dirs are moves of single replicas, of which a partition may have several at a time.
+    """
     listed: list[dict[str, Any]] = []
     latest: dict[str, dict[str, Any]] = {}
     for event in journal:
-        name = str(event.get("partition"))
+        name = str(event.get("replica") or event.get("partition"))
         if event["event"] in MOVES and name in latest and latest[name]["ended"] is None:
             latest[name]["ended"] = event["at"]
+            latest[name]["cancelled_by"] = event.get("by")
         if event["event"] in (events.BEGAN, events.ASKED):
             latest[name] = {
-                "partition": name,
+                "partition": str(event["partition"]),
                 "from": event["from"],
                 "to": event["to"],
                 "log_dirs": event["log_dirs"],
                 "began": event["at"],
                 "ended": None,
+                "cancelled_by": None,
                 "bytes": event["bytes"],
             }
             listed.append(latest[name])

@@ -3,7 +3,8 @@
 A partition whose move was begun and that seems to rest where it was, one that seems to be elsewhere, and one that seems
 to be gone are believed to be so only after some seconds. Until then they count as moving, or as not gone. A move that
 was begun and rests where it was even then was cancelled by somebody else, if the controller had taken it; if its
-request was lost, it can be begun again.
+request was lost, it can be begun again. And one that has ended does not go back: if it seems to rest where it began,
+some seconds after its end, the broker that says so is behind.
 
 What ended is written to the journal on the way.
 """
@@ -13,7 +14,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from rebalance_lib.cluster import Replica
 from rebalance_lib.execution import journal as events
 from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.journal import Journal
@@ -33,6 +36,14 @@ class Begun:
     accepted: bool
 
 
+class Over(NamedTuple):
+    """A move that has ended: when, the replicas it began with, and whether its partition was at its target then."""
+
+    at: float
+    replicas: frozenset[int]
+    done: bool
+
+
 class Beliefs:
     """What one process has begun and seen, to tell what is so from what only looks so."""
 
@@ -41,7 +52,8 @@ class Beliefs:
         self._journal = journal
         self._size = size
         self._begun: dict[TopicPartition, Begun] = {}
-        self._within: dict[TopicPartition, int] = {}
+        self._within: dict[Replica, int] = {}
+        self._over: dict[TopicPartition, Over] = {}
         self._doubted_since: dict[tuple[TopicPartition, Status], float] = {}
         self.cancelled: tuple[TopicPartition, ...] = ()
 
@@ -49,13 +61,14 @@ class Beliefs:
         """Steps were asked for just now; ``accepted`` if the answer said so."""
         for step in steps:
             live = status.live[step.partition].replicas
-            if step.replicas is None:
-                self._within[step.partition] = step.bytes
-            else:
+            within = [replica for replica, _ in step.log_dirs] if step.replicas is None else []
+            self._within |= dict.fromkeys(within, step.size)
+            if not within:
                 self._begun[step.partition] = Begun(frozenset(live), accepted)
             self._journal.note(
                 events.BEGAN if accepted else events.ASKED,
                 partition=str(step.partition),
+                **({"replica": str(within[0])} if within else {}),
                 **{"from": list(live), "to": list(step.replicas or live)},
                 log_dirs={str(replica): path for replica, path in step.log_dirs},
                 bytes=step.bytes,
@@ -68,6 +81,8 @@ class Beliefs:
             if state is Status.MOVING:
                 self._forget(tp)
                 self._see_moving(tp, status)
+            elif (over := self._just_over(tp, state, status)) is not None:
+                believed[tp] = over
             elif self._only_looks_so(tp, state, status):
                 believed[tp] = Status.MOVING
         self._see_log_dirs(log_dirs)
@@ -81,6 +96,16 @@ class Beliefs:
         if state is Status.DRIFTED:
             return tp not in status.reassignments and self._doubtful(tp, state)
         return tp in self._begun and not self._ended(tp, state, status)
+
+    def _just_over(self, tp: TopicPartition, state: Status, status: PlanStatus) -> Status | None:
+        """What is so of a partition whose move, or a stage of it, has just ended, where it seems not to have begun."""
+        over = self._over.get(tp)
+        if over is None or time.monotonic() - over.at > SETTLE_SECONDS:
+            self._over.pop(tp, None)
+            return None
+        if state is not Status.PENDING or not (over.done or over.replicas == set(status.live[tp].replicas)):
+            return None
+        return Status.DONE if over.done else Status.MOVING
 
     def _see_moving(self, tp: TopicPartition, status: PlanStatus) -> None:
         reassignment = status.reassignments.get(tp)
@@ -98,6 +123,8 @@ class Beliefs:
             return False
         self._forget(tp)
         del self._begun[tp]
+        if not rests:
+            self._over[tp] = Over(time.monotonic(), begun.replicas, state is Status.DONE)
         if rests and begun.accepted:
             self.cancelled = (*self.cancelled, tp)
             self._journal.note(events.CANCELLED, by="somebody else", partition=str(tp))
@@ -109,13 +136,11 @@ class Beliefs:
     def _see_log_dirs(self, log_dirs: Iterable[LogDirMove]) -> None:
         if not self._within:
             return
-        unfinished = {
-            TopicPartition(move.replica.topic, move.replica.partition)
-            for move in log_dirs
-            if move.status is not LogDirStatus.DONE
-        }
-        for tp in [tp for tp in self._within if tp not in unfinished]:
-            self._journal.note(events.ENDED, partition=str(tp), bytes=self._within.pop(tp))
+        unfinished = {move.replica for move in log_dirs if move.status is not LogDirStatus.DONE}
+        for replica in [one for one in self._within if one not in unfinished]:
+            tp = TopicPartition(replica.topic, replica.partition)
+            copied = self._within.pop(replica)
+            self._journal.note(events.ENDED, partition=str(tp), replica=str(replica), bytes=copied)
 
     def _doubtful(self, tp: TopicPartition, state: Status) -> bool:
         now = time.monotonic()

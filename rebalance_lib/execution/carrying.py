@@ -18,13 +18,14 @@ from rebalance_lib.execution import journal as events
 from rebalance_lib.execution.additions import add_partitions
 from rebalance_lib.execution.audit import write_audit
 from rebalance_lib.execution.cancellation import cancel_own
-from rebalance_lib.execution.engine import Engine, Report
+from rebalance_lib.execution.engine import Engine
 from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.journal import Journal
 from rebalance_lib.execution.keeping import put_throttles
 from rebalance_lib.execution.leaving import Leaving, note_leaving
 from rebalance_lib.execution.log_dirs import LogDirMove, log_dir_moves
 from rebalance_lib.execution.preflight import preflight
+from rebalance_lib.execution.reports import Report
 from rebalance_lib.execution.restoring import Restored, restore_throttles
 from rebalance_lib.execution.saved_throttles import SavedThrottles, left_behind
 from rebalance_lib.execution.settings import Settings
@@ -126,7 +127,8 @@ def carry_out(
         add_partitions(cluster, job)
         Engine(cluster, job, settings, tell=tell, leaving=leaving).run(interval, on_report)
         restored = leave(cluster, job, settings, tell=tell)
-        return Ending(finish(cluster, job, settings, approved_by=approved_by, approved_at=approved_at), restored)
+        compared = finish(cluster, job, settings, approved_by=approved_by, approved_at=approved_at, tell=tell)
+        return Ending(compared, restored)
     except BaseException as error:
         _leave_early(cluster, job, settings, tell)
         early = f"ended early: {type(error).__name__} {error}".rstrip()
@@ -223,27 +225,46 @@ def _moving(cluster: Cluster, job: Job) -> str | None:
     return f"{len(moving)} moves that are none of the plan go on and need it: {listing(moving, 3)}" if moving else None
 
 
-def finish(cluster: Cluster, job: Job, settings: Settings, *, approved_by: str, approved_at: str) -> Comparison:
-    """Elect the preferred leaders of what was moved, compare cluster and plan, and write the record of the run."""
-    status = plan_status(cluster, job.plan, job.before)
+def finish(
+    cluster: Cluster,
+    job: Job,
+    settings: Settings,
+    *,
+    approved_by: str,
+    approved_at: str,
+    tell: Tell = lambda _: None,
+) -> Comparison:
+    """Elect the preferred leaders of what was moved, compare cluster and plan, and write the record of the run.
+
+    Leaders that do not change are told, and written down with the reason: they can be elected again at any time.
+    """
+    status = plan_status(cluster, job.plan, job.before, doubted=(Status.DRIFTED, Status.PENDING))
     behind = [tp for tp in status.having(Status.DONE) if status.live[tp].leader != job.targets[tp][0]]
     journal = Journal(job.artifacts)
     for start in range(0, len(behind), settings.election_batch):
         batch = behind[start : start + settings.election_batch]
-        elect(cluster, batch)
-        journal.note("leaders elected", partitions=[str(tp) for tp in batch])
+        refused = elect(cluster, batch)
+        if elected := [str(tp) for tp in batch if tp not in refused]:
+            journal.note("leaders elected", partitions=elected)
+        if refused:
+            reasons = {str(tp): reason for tp, reason in refused.items()}
+            journal.note("leaders not elected", reasons=reasons)
+            first = next(iter(refused.values()))
+            safely(tell)(f"{len(refused)} preferred leaders were not elected ({listing(refused)}): {first}")
     journal.flush()
     comparison = Comparison(status, [move for move in log_dir_moves(cluster, job.log_dirs) if not move.ended])
     write_audit(job, settings, verdict=str(comparison), approved_by=approved_by, approved_at=approved_at)
     return comparison
 
 
-def elect(cluster: Cluster, partitions: list[TopicPartition]) -> None:
-    """Elect preferred leaders, and wait a moment until the brokers have heard of it."""
-    cluster.elect_preferred_leaders(partitions)
+def elect(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicPartition, str]:
+    """Elect preferred leaders, and wait until the brokers have heard of it; returns why some did not change."""
+    refused = cluster.elect_preferred_leaders(partitions)
     deadline = time.monotonic() + ELECTION_SECONDS
-    while time.monotonic() < deadline:
+    while True:
         live = cluster.partitions({tp.topic for tp in partitions})
-        if all(live[tp].leader == live[tp].replicas[0] for tp in partitions if tp in live):
-            return
+        behind = [tp for tp in partitions if tp in live and live[tp].leader != live[tp].replicas[0]]
+        if refused.keys() >= set(behind) or time.monotonic() > deadline:
+            late = f"another broker still led it {ELECTION_SECONDS:.0f} s later"
+            return {tp: refused.get(tp, late) for tp in behind}
         time.sleep(0.2)

@@ -19,20 +19,21 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from contextlib import suppress
+from dataclasses import replace
 
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.errors import ClusterError
+from rebalance_lib.errors import ClusterError, RebalanceError
 from rebalance_lib.execution.beliefs import Beliefs
 from rebalance_lib.execution.cancellation import asked_to_cancel
 from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.journal import Journal
 from rebalance_lib.execution.keeping import ThrottleKeeper
 from rebalance_lib.execution.leaving import Leaving
-from rebalance_lib.execution.log_dirs import LogDirMove, LogDirStatus, log_dir_moves
+from rebalance_lib.execution.log_dirs import log_dir_moves
 from rebalance_lib.execution.min_isr import MinIsr
 from rebalance_lib.execution.progress import Meter, Progress, Sizes
+from rebalance_lib.execution.reports import Look, Report, State
 from rebalance_lib.execution.settings import OnStall, Settings
 from rebalance_lib.execution.stalls import Cause, Evidence, Stall, StallWatch, copying, diagnose, needed_rates
 from rebalance_lib.execution.status import Ends, PlanStatus, Status, listing, plan_status
@@ -52,81 +53,13 @@ from rebalance_lib.topology import TopicPartition
 LOOK_SECONDS = 0.2  # between looks, while moves wait to begin
 IDLE_SECONDS = 1.0  # between looks, while all that is left is under way
 REFUSED_SECONDS = 120.0  # how long requests to begin moves may fail one after the other
+REFUSED_APART_SECONDS = 60.0  # failed requests that are further apart have nothing to do with each other
 MOST_PAUSE_SECONDS = 15.0  # between tries while the cluster cannot be asked
-LOST_SECONDS = 600.0  # how long the cluster may be out of reach: brokers restart, controllers fail over
+LOST_SECONDS = 600.0  # how long cluster or storage may be out of reach: brokers restart, controllers fail over
 
 
 class RefusedError(ClusterError):
     """The controller does not take what it is asked for, and does not come round."""
-
-
-class State(StrEnum):
-    """Where a run stands."""
-
-    REACHED = "reached"
-    MOVING = "moving"
-    WAITING = "waiting"
-    DRIFTED = "drifted"
-    CANCELLED = "cancelled"
-
-
-ENDED = frozenset({State.REACHED, State.DRIFTED, State.CANCELLED})
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """The plan against the cluster, why nothing begins, and what was begun."""
-
-    status: PlanStatus
-    alive: frozenset[int]
-    log_dirs: list[LogDirMove]
-    holds: tuple[str, ...]
-    begun: int
-
-    @property
-    def log_dirs_left(self) -> list[LogDirMove]:
-        """Replicas that are not in the log dir that the plan names."""
-        return [move for move in self.log_dirs if not move.ended]
-
-    @property
-    def waiting(self) -> bool:
-        """Whether something has not begun."""
-        idle = any(move.status is not LogDirStatus.MOVING for move in self.log_dirs_left)
-        return idle or bool(self.status.having(Status.PENDING))
-
-    @property
-    def moving(self) -> bool:
-        """Whether something is under way."""
-        copied = any(move.status is LogDirStatus.MOVING for move in self.log_dirs_left)
-        return copied or bool(self.begun or self.status.having(Status.MOVING))
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """One check: where the run stands, how far it is, what holds it up."""
-
-    state: State
-    progress: Progress
-    holds: tuple[str, ...]
-    stalls: tuple[Stall, ...]
-    throttle: int | None
-    log_dirs_left: int = 0
-
-    @property
-    def ended(self) -> bool:
-        """Whether there is nothing left to wait for."""
-        return self.state in ENDED
-
-    def __str__(self) -> str:
-        text = str(self.progress)
-        if self.log_dirs_left:
-            text += f"; {self.log_dirs_left} replicas are not in their log dir yet"
-        if self.holds:
-            text += f". Held back: {'; '.join(self.holds)}"
-        if self.stalls:
-            text += f". Stalled: {'; '.join(str(stall) for stall in self.stalls[:3])}"
-            text += f" and {len(self.stalls) - 3} more" if len(self.stalls) > 3 else ""
-        return text
 
 
 class Engine:
@@ -168,7 +101,7 @@ class Engine:
         )
         self._stop = threading.Event()
         self._stalled: tuple[Stall, ...] = ()
-        self._refused_since: float | None = None
+        self._refused: tuple[float, float] | None = None  # since when requests fail, and when one last did
         self._told: tuple[str, ...] = ()
         self._asked_to_cancel: str | None = None
 
@@ -189,7 +122,8 @@ class Engine:
             The last report; None if it was stopped.
 
         Raises:
-            ClusterError: The cluster was out of reach for too long, or refuses what it is asked.
+            RebalanceError: The cluster, or the run's artifacts, were out of reach for too long, or the cluster refuses
+                what it is asked.
         """
         self._stop = stop or threading.Event()
         try:
@@ -215,12 +149,13 @@ class Engine:
                     due = due if waiting or look.moving else begun
             except RefusedError:
                 raise
-            except ClusterError as error:
+            except RebalanceError as error:  # of the cluster, or of the storage of the run's artifacts
                 lost_since = lost_since or begun
                 if begun - lost_since > LOST_SECONDS:
                     raise
                 due, pause = begun, min(MOST_PAUSE_SECONDS, LOOK_SECONDS + begun - lost_since)
-                self._tell(f"the cluster cannot be asked now, trying again in {pause:.0f} s: {error}")
+                what = "the cluster cannot be asked" if isinstance(error, ClusterError) else "it cannot go on"
+                self._tell(f"{what} now, trying again in {pause:.0f} s: {error}")
             else:
                 lost_since = None
                 # A look at a large cluster takes its time: at most half of all time is spent on looking.
@@ -237,11 +172,19 @@ class Engine:
         throttle = None
         if self._asked_to_cancel is None:
             if not self._stop.is_set():
-                self._keeper.cover(look.status, look.alive)
-            throttle = self._keeper.hold(look.status, look.alive)
+                self._keeper.cover(look.status, look.alive, look.log_dirs)
+            throttle = self._keeper.hold(look.status, look.alive, look.log_dirs)
         self._stalled = self._stalls(look, progress, sizes, throttle)
         self._journal.flush()
-        return Report(self._state(look), progress, look.holds, self._stalled, throttle, len(look.log_dirs_left))
+        return Report(
+            self._state(look),
+            progress,
+            look.holds,
+            self._stalled,
+            throttle,
+            len(look.log_dirs_left),
+            self._keeper.held.theirs,
+        )
 
     def look(self) -> Look:
         """Compare the plan with the cluster, and begin what may begin."""
@@ -262,8 +205,11 @@ class Engine:
 
     def _heed_others(self) -> None:
         """Notice that somebody wants the run to end, or has ended it."""
-        asked = asked_to_cancel(self._job.artifacts)
-        self._asked_to_cancel = "the way out of the run was taken elsewhere" if self._leaving.begun() else asked
+        if self._leaving.begun():
+            self._asked_to_cancel = "the way out of the run was taken elsewhere"
+            return
+        with suppress(RebalanceError):  # what cannot be read now counts as unchanged
+            self._asked_to_cancel = asked_to_cancel(self._job.artifacts)
 
     def _state(self, look: Look) -> State:
         """Where the run stands; what somebody else did ends it only when nothing is under way any more."""
@@ -333,27 +279,30 @@ class Engine:
 
     def _submit(self, steps: Sequence[Step], look: Look) -> int:
         """Ask for the steps; what is refused is told, and asked for again at a later look, for some time."""
-        if not steps:
-            self._refused_since = None
         self._heed_others()
         if not steps or self._stop.is_set() or self._asked_to_cancel:
             return 0
-        self._keeper.cover(look.status, look.alive)
+        self._keeper.cover(look.status, look.alive, look.log_dirs)
         accepted = True
         try:
             begin(self._cluster, steps)
         except ClusterError as error:
             accepted = False
-            now = time.monotonic()
-            self._refused_since = self._refused_since or now
             self._journal.note("request failed", error=str(error), partitions=len(steps))
-            if now - self._refused_since > REFUSED_SECONDS:
-                raise RefusedError(f"moves could not be begun for {REFUSED_SECONDS:.0f} s: {error}") from error
+            self._bear(error)
             self._tell(f"not all moves could be begun, looking again: {error}")
         else:
-            self._refused_since = None
+            self._refused = None
         self._beliefs.begin(steps, look.status, accepted=accepted)
         return len(steps)
+
+    def _bear(self, error: ClusterError) -> None:
+        """Bear with a request that failed, unless they have failed one after the other for too long."""
+        now = time.monotonic()
+        since, last = self._refused or (now, now)
+        self._refused = (since if now - last <= REFUSED_APART_SECONDS else now, now)
+        if now - self._refused[0] > REFUSED_SECONDS:
+            raise RefusedError(f"moves could not be begun for {REFUSED_SECONDS:.0f} s: {error}") from error
 
     def _stalls(self, look: Look, progress: Progress, sizes: Sizes, throttle: int | None) -> tuple[Stall, ...]:
         """Find moves that have stalled and why, tell what is new, and remedy what can be."""
@@ -361,8 +310,12 @@ class Engine:
         stalled = self._watch.observe(copies, time.monotonic())
         if not stalled:
             return ()
+        silent = (
+            sizes.silent | self._keeper.held.silent | {move.replica.broker for move in look.log_dirs if move.silent}
+        )
+        sizes = replace(sizes, silent=silent)
         needed = needed_rates(copies, look.status, self._watch.write_rates)
-        found = diagnose(stalled, Evidence(look.status, sizes, look.alive, throttle, needed))
+        found = diagnose(stalled, Evidence(look.status, sizes, look.alive, throttle, needed, self._keeper.lowered))
         found.sort(key=lambda stall: stall.cause is Cause.UNKNOWN)  # what is known first
         known = {(stall.partition, stall.broker, stall.cause) for stall in self._stalled}
         new = [stall for stall in found if (stall.partition, stall.broker, stall.cause) not in known]

@@ -13,11 +13,9 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import RebalanceError
-from rebalance_lib.storage import locate
 
 LOCK = "lock"
 ASK_AGAIN_SECONDS = 0.2
@@ -42,10 +40,10 @@ def locked(
     Raises:
         InUseError: Somebody else has it, and did not let it go in time.
     """
-    directory = Path(locate(artifacts.uri).path)
-    if not artifacts.is_local or not (make or directory.is_dir()):
+    if not artifacts.is_local or not (make or artifacts.path.is_dir()):
         yield
         return
+    directory = artifacts.path
     try:
         directory.mkdir(parents=True, exist_ok=True)
         file = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o666)

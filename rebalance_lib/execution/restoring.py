@@ -18,10 +18,10 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.cluster import Cluster, Entries
+from rebalance_lib.cluster import Cluster, Entries, Reassignment
 from rebalance_lib.cluster.values import DYNAMIC
 from rebalance_lib.errors import ClusterError, RebalanceError
 from rebalance_lib.execution.lock import locked
@@ -36,6 +36,7 @@ from rebalance_lib.execution.throttle import (
     throttled_partitions,
 )
 from rebalance_lib.plan import Plan
+from rebalance_lib.topology import TopicPartition
 
 STATE = ".state"  # how the directory beside a plan's file ends
 READ_BACK_SECONDS = 15.0
@@ -43,14 +44,17 @@ READ_BACK_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was put back, and what could not be, with the reason."""
+    """What was put back, what could not be, with the reason, and the brokers that keep a rate of somebody else's."""
 
     topics: list[str] = field(default_factory=list)
     brokers: list[int] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
+    theirs: list[int] = field(default_factory=list)
 
     def __str__(self) -> str:
         text = f"put back on {len(self.topics)} topics and brokers {self.brokers}"
+        if self.theirs:
+            text += f"; brokers {self.theirs} keep a rate that somebody else set"
         reasons: dict[str, list[str]] = {}
         for where, reason in self.left.items():
             reasons.setdefault(reason, []).append(where)
@@ -68,29 +72,33 @@ def restore_throttles(cluster: Cluster, artifacts: Artifacts) -> Restored:
         return restored
     saved = SavedThrottles(artifacts, cluster.cluster_id())
     alive = set(cluster.alive_brokers())
-    used = _used_by_others(cluster, saved)
+    reassignments = cluster.reassignments()
+    needing = _used_by_others(cluster, saved, reassignments)
+    moving = {broker for entry in reassignments.values() for broker in entry.replicas}
     for broker, rates in saved.brokers.items():
         if broker not in alive:
             restored.left[f"broker {broker}"] = "not alive; run the restore again when it is back"
             continue
         try:
-            kept = _restore_broker(cluster, broker, rates, used=broker in used)
+            back = _restore_broker(cluster, broker, rates, used=broker in needing)
         except ClusterError as error:
             restored.left[f"broker {broker}"] = str(error)
             continue
-        if kept:
+        if back.kept:
             restored.left[f"broker {broker}"] = "throttled moves of others use it; restore again when they have ended"
+        elif back.theirs and broker in moving:
+            # Whoever set it may have found ours there, and put that back in the end.
+            restored.left[f"broker {broker}"] = (
+                "somebody else set another rate, and moves under way use it; restore again when they have ended"
+            )
         else:
-            restored.brokers.append(broker)
+            (restored.theirs if back.theirs else restored.brokers).append(broker)
             _strike_off(restored, [f"broker {broker}"], partial(saved.forget_broker, broker))
-    for topic, lists in saved.topics.items():
-        try:
-            if cluster.partitions([topic]):  # else it was deleted meanwhile, and its settings with it
-                _restore_topic(cluster, topic, {key: entry["added"] for key, entry in lists.items()})
-        except ClusterError as error:
-            restored.left[f"topic {topic}"] = str(error)
-        else:
-            restored.topics.append(topic)
+    left = _restore_topics(
+        cluster, {topic: {key: e["added"] for key, e in lists.items()} for topic, lists in saved.topics.items()}
+    )
+    restored.left.update({f"topic {topic}": reason for topic, reason in left.items()})
+    restored.topics.extend(topic for topic in saved.topics if topic not in left)
     _strike_off(restored, [f"topic {topic}" for topic in restored.topics], lambda: saved.forget_topics(restored.topics))
     return restored
 
@@ -160,37 +168,42 @@ def clear_throttles(cluster: Cluster, plan: Plan) -> Restored:
             restored.left[f"broker {broker}"] = str(error)
         else:
             restored.brokers.append(broker)
-    for topic, lists in throttle.replicas.items():
-        try:
-            _restore_topic(cluster, topic, lists)
-        except ClusterError as error:
-            restored.left[f"topic {topic}"] = str(error)
-        else:
-            restored.topics.append(topic)
+    left = _restore_topics(cluster, throttle.replicas)
+    restored.left.update({f"topic {topic}": reason for topic, reason in left.items()})
+    restored.topics.extend(topic for topic in throttle.replicas if topic not in left)
     return restored
 
 
-def _used_by_others(cluster: Cluster, saved: SavedThrottles) -> set[int]:
+def _used_by_others(
+    cluster: Cluster, saved: SavedThrottles, reassignments: Mapping[TopicPartition, Reassignment]
+) -> set[int]:
     """The brokers of throttled reassignments under way that are not this run's."""
-    others = {tp: entry for tp, entry in cluster.reassignments().items() if tp not in saved.partitions}
+    others = {tp: entry for tp, entry in reassignments.items() if tp not in saved.partitions}
     return {broker for tp in throttled_partitions(cluster, others) for broker in others[tp].replicas}
 
 
-def _restore_broker(cluster: Cluster, broker: int, rates: Mapping[str, Mapping[str, Any]], *, used: bool) -> bool:
-    """Put the rates of one broker back; returns whether some of ours is kept, because others need it."""
-    standing = dynamic_rates(cluster, broker, tuple(rates))
+class _Back(NamedTuple):
+    """What became of a broker's rates: whether some of ours is kept, because others need it, and some is another's."""
+
+    kept: bool
+    theirs: bool
+
+
+def _restore_broker(cluster: Cluster, broker: int, rates: Mapping[str, Mapping[str, Any]], *, used: bool) -> _Back:
+    """Put the rates of one broker back."""
+    standing = dynamic_rates(cluster, broker, tuple(rates), attempts=2)
     goal: dict[str, str | None] = {}
-    kept = False
+    kept = theirs = False
     for key, entry in rates.items():
         own = entry["source"] in DYNAMIC and not entry.get("shared")
         if key in standing and standing[key] not in entry["set"]:
-            continue  # somebody else set another one meanwhile
-        if not own and used and key in standing:
+            theirs |= standing[key] != entry["value"]  # else somebody else put it back already
+        elif not own and used and key in standing:
             kept = True
         else:
             goal[key] = entry["value"] if own else None
     _set_rates(cluster, broker, goal)
-    return kept
+    return _Back(kept, theirs)
 
 
 def _set_rates(cluster: Cluster, broker: int, goal: Mapping[str, str | None]) -> None:
@@ -202,24 +215,69 @@ def _set_rates(cluster: Cluster, broker: int, goal: Mapping[str, str | None]) ->
     )
 
 
-def _restore_topic(cluster: Cluster, topic: str, added: Mapping[str, Collection[str]]) -> None:
-    """Take our entries out of a topic's lists, and delete a list that has no others."""
-    own = {key: tuple(sorted(items)) for key, items in added.items() if items}
+def _restore_topics(cluster: Cluster, added: Mapping[str, Mapping[str, Collection[str]]]) -> dict[str, str]:
+    """Take our entries out of the lists of topics, and delete lists that have no others; all topics together.
 
-    def lists() -> dict[str, str]:
-        return {key: value.value for key, value in cluster.topic_config(topic, REPLICA_LISTS).items()}
+    Returns:
+        The topics that still have some, with the reason.
+    """
+    own = {topic: {key: set(items) for key, items in lists.items() if items} for topic, lists in added.items()}
+    try:
+        there = {tp.topic for tp in cluster.partitions(own)}  # else deleted meanwhile, and the settings with it
+        pending = {topic: lists for topic, lists in own.items() if topic in there}
+        standing = _lists(cluster, pending)
+    except ClusterError as error:
+        return dict.fromkeys(own, str(error))
+    reason = f"it still shows our entries after {READ_BACK_SECONDS:.0f} s"
+    try:
+        cluster.alter_topic_configs(
+            {
+                topic: {
+                    key: Entries(tuple(sorted(items)), out=True)
+                    for key, items in lists.items()
+                    if standing.get(topic, {}).get(key) != ALL_REPLICAS
+                }
+                for topic, lists in pending.items()
+            }
+        )
+        left = _wait_until_out(cluster, pending)
+        standing = _lists(cluster, pending)
+        cluster.alter_topic_configs(
+            {
+                topic: {key: None for key in lists if key not in standing[topic]}
+                for topic, lists in pending.items()
+                if topic not in left and topic in standing
+            }
+        )
+    except ClusterError as error:
+        left, reason = _with_entries(pending, standing), str(error)
+    return dict.fromkeys(left, reason)
 
-    standing = lists()
-    cluster.alter_topic_config(
-        topic, {key: Entries(items, out=True) for key, items in own.items() if standing.get(key) != ALL_REPLICAS}
-    )
-    _read_back(
-        lists,
-        lambda standing: not any(set(entries(standing.get(key))) & set(items) for key, items in own.items()),
-        f"topic {topic}",
-    )
-    standing = lists()
-    cluster.alter_topic_config(topic, {key: None for key in own if key not in standing})
+
+def _lists(cluster: Cluster, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+    found = cluster.topic_configs(topics, REPLICA_LISTS)
+    return {topic: {key: value.value for key, value in lists.items()} for topic, lists in found.items()}
+
+
+def _with_entries(
+    own: Mapping[str, Mapping[str, set[str]]], standing: Mapping[str, Mapping[str, str]]
+) -> dict[str, Mapping[str, set[str]]]:
+    """The topics whose lists have entries of ours; those that do not show their lists count too."""
+    return {
+        topic: lists
+        for topic, lists in own.items()
+        if topic not in standing or any(set(entries(standing[topic].get(key))) & items for key, items in lists.items())
+    }
+
+
+def _wait_until_out(cluster: Cluster, own: Mapping[str, Mapping[str, set[str]]]) -> dict[str, Mapping[str, set[str]]]:
+    """Wait until no list shows our entries; returns the topics that still do."""
+    deadline = time.monotonic() + READ_BACK_SECONDS
+    left = _with_entries(own, _lists(cluster, own))
+    while left and time.monotonic() < deadline:
+        time.sleep(0.2)
+        left = _with_entries(left, _lists(cluster, left))
+    return left
 
 
 def _read_back(

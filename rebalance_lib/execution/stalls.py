@@ -7,7 +7,8 @@ many checks, the first of them included, has stalled. Why, the first of these th
     broker down         the receiving broker, or the leader's, is not alive
     not answering       the receiving broker, or the leader's, does not answer: it hangs, or is cut off
     disk                its log dirs on that broker are full or have failed
-    throttle            what is written to the moving partitions of a broker is as much as the throttle lets through
+    throttle            somebody else has lowered it on one of the two brokers; or what is written to the moving
+                        partitions of a broker is as much as the throttle lets through
     out of sync         all new replicas are in sync, but one that stays is not, and older controllers wait for it
     unknown             none of these
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rebalance_lib.execution.progress import Copy, Sizes
@@ -118,13 +119,14 @@ def copying(copies: Iterable[Copy], status: PlanStatus) -> list[Copy]:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known at a check, to find out why copies stall."""
+    """What is known at a check, to find out why copies stall; also where somebody else has lowered the throttle."""
 
     status: PlanStatus
     sizes: Sizes
     alive: Collection[int]
     throttle: int | None
     needed: Mapping[int, float]
+    lowered: Mapping[int, int] = field(default_factory=dict)
 
 
 def diagnose(stalled: Iterable[Copy], evidence: Evidence) -> list[Stall]:
@@ -193,6 +195,15 @@ def _throttled(copy: Copy, evidence: Evidence) -> Stall | None:
     return Stall(copy.partition, copy.broker, Cause.THROTTLE, words, rate)
 
 
+def _lowered(copy: Copy, evidence: Evidence) -> Stall | None:
+    for broker in (copy.broker, evidence.status.live[copy.partition].leader):
+        if broker is not None and broker in evidence.lowered:
+            rate = evidence.lowered[broker]
+            words = f"somebody else has set the throttle of broker {broker} to {rate} bytes/s, the run's is higher"
+            return Stall(copy.partition, copy.broker, Cause.THROTTLE, words, float(rate))
+    return None
+
+
 def _out_of_sync(copy: Copy, evidence: Evidence) -> Stall | None:
     reassignment = evidence.status.reassignments.get(copy.partition)
     in_sync = evidence.status.live[copy.partition].in_sync
@@ -211,4 +222,4 @@ def _unknown(copy: Copy, evidence: Evidence) -> Stall | None:
     return Stall(copy.partition, copy.broker, Cause.UNKNOWN, words)
 
 
-RULES = (_broker_down, _not_answering, _disk, _throttled, _out_of_sync, _unknown)
+RULES = (_broker_down, _not_answering, _disk, _lowered, _throttled, _out_of_sync, _unknown)

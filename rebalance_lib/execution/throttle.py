@@ -19,10 +19,11 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.cluster import Cluster, Entries
+from rebalance_lib.cluster import Cluster, ConfigValue, Entries
+from rebalance_lib.cluster.asking import ATTEMPTS
 from rebalance_lib.errors import ClusterError, InvalidInputError, RebalanceError
 from rebalance_lib.execution.saved_throttles import SavedThrottles, entries
 from rebalance_lib.execution.status import PlanStatus, Status
@@ -39,6 +40,7 @@ ALL_RATES = (*RATES, LOG_DIR_RATE)
 REPLICA_LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 ALL_REPLICAS = "*"
 WANTED, HEARD = "throttle.json", "wish.json"
+REMEDY = "stall remedy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +90,14 @@ def apply_throttle(
 ) -> Throttle:
     """Throttle the plan's moves to ``rate`` bytes a second on each broker; can be run again, also with another rate.
 
-    A dead broker sends nothing, so it needs no rate; that moves go away from it is often why there is a plan. On
-    ``shared`` brokers, rates that stand belong to reassignments under way that others throttled, and end with them; so
-    do the entries of ``adopted`` partitions of this plan, which another tool began to move and throttled. If the run
-    is ``given_up`` right before the first write, nothing is set.
+    A broker that is dead or hangs sends and receives nothing, and needs no rate until it is back; that moves go away
+    from it is often why there is a plan. On ``shared`` brokers, rates that stand belong to reassignments under way that
+    others throttled, and end with them; so do the entries of ``adopted`` partitions of this plan, which another tool
+    began to move and throttled. If the run is ``given_up`` right before the first write, nothing is set.
     """
     check_rate(rate)
     throttle = throttle_for(plan.as_dict(), status, in_stages=in_stages)
     alive = set(cluster.alive_brokers())
-    receivers = {int(entry.split(":")[1]) for lists in throttle.replicas.values() for entry in lists[FOLLOWER_REPLICAS]}
-    if dead := sorted(receivers - alive):
-        raise ClusterError(f"brokers {dead} take part in the plan but are not alive: start them, or plan again")
-    throttle = Throttle(throttle.replicas, [broker for broker in throttle.brokers if broker in alive])
     saved = SavedThrottles(artifacts, cluster.cluster_id())
     described = cluster.topic_configs(throttle.replicas, REPLICA_LISTS)
     if missing := sorted(throttle.replicas.keys() - described.keys()):
@@ -109,8 +107,10 @@ def apply_throttle(
         numbers = {str(tp.partition) for tp in adopted if tp.topic == topic}
         for key, wanted in lists.items():
             saved.note_list(topic, key, standing[topic].get(key), wanted=wanted, adopted=numbers)
-    for broker in throttle.brokers:
-        saved.note_rates(broker, cluster.broker_config(broker, RATES), RATES, rate, shared=broker in shared)
+    before = _standing_rates(cluster, [broker for broker in throttle.brokers if broker in alive])
+    throttle = Throttle(throttle.replicas, sorted(before))
+    for broker, rates in before.items():
+        saved.note_rates(broker, rates, RATES, rate, shared=broker in shared)
     if given_up():
         return Throttle({}, [])
     saved.write()
@@ -129,6 +129,15 @@ def apply_throttle(
     return throttle
 
 
+def _standing_rates(cluster: Cluster, brokers: Iterable[int]) -> dict[int, dict[str, ConfigValue]]:
+    """The rates that stand on these brokers; those that do not answer are left out."""
+    found = {}
+    for broker in brokers:
+        with suppress(ClusterError):
+            found[broker] = cluster.broker_config(broker, RATES, attempts=2)
+    return found
+
+
 def apply_log_dir_throttle(cluster: Cluster, brokers: Iterable[int], rate: int, artifacts: Artifacts) -> None:
     """Throttle copies between log dirs to ``rate`` bytes a second on each of these brokers; can be run again."""
     check_rate(rate)
@@ -141,37 +150,58 @@ def apply_log_dir_throttle(cluster: Cluster, brokers: Iterable[int], rate: int, 
         cluster.alter_broker_config(broker, {LOG_DIR_RATE: str(rate)})
 
 
-def hold_rate(
+class Held(NamedTuple):
+    """What became of rates that were to stand: brokers where they were set, what others set, who did not answer."""
+
+    changed: list[int]
+    theirs: dict[int, int]
+    silent: frozenset[int]
+
+
+def hold_rates(
     cluster: Cluster,
     artifacts: Artifacts,
-    rate: int,
+    rates: Mapping[str, int],
     alive: Collection[int],
     *,
+    over_others: bool = False,
     given_up: Callable[[], bool] = lambda: False,
-) -> list[int]:
-    """Make ``rate`` the one that stands on each broker that the run throttles; returns those that had another.
+) -> Held:
+    """Make these rates, by setting, the ones that stand on each broker that the run throttles.
 
     Other tools delete rates when their own moves end: this puts ours back while it is needed. A rate that somebody else
-    set in the place of ours is left alone.
+    set in the place of ours is told, and left alone unless ``over_others``. Brokers that do not answer are passed over.
     """
-    check_rate(rate)
+    for rate in rates.values():
+        check_rate(rate)
     saved = SavedThrottles(artifacts, cluster.cluster_id())
     changes: dict[int, dict[str, str]] = {}
+    theirs: dict[int, int] = {}
+    silent: set[int] = set()
     for broker, noted in sorted(saved.brokers.items()):
-        keys = [key for key in RATES if key in noted]
-        if keys and broker in alive:
-            standing = dynamic_rates(cluster, broker, keys)
-            ours = {key: standing.get(key) is None or standing[key] in noted[key]["set"] for key in keys}
-            wrong = {key: str(rate) for key in keys if ours[key] and standing.get(key) != str(rate)}
-            changes |= {broker: wrong} if wrong else {}
-    for broker, wrong in changes.items():
-        saved.note_rates(broker, {}, tuple(wrong), rate, shared=False)
+        keys = [key for key in rates if key in noted]
+        if not keys or broker not in alive:
+            continue
+        try:
+            standing = dynamic_rates(cluster, broker, keys, attempts=2)
+        except ClusterError:
+            silent.add(broker)
+            continue
+        foreign = {key for key in keys if key in standing and standing[key] not in noted[key]["set"]}
+        if foreign:
+            theirs[broker] = min(int(standing[key]) for key in foreign)
+        wrong = {key: str(rates[key]) for key in keys if over_others or key not in foreign}
+        wrong = {key: value for key, value in wrong.items() if standing.get(key) != value}
+        changes |= {broker: wrong} if wrong else {}
     if not changes or given_up():
-        return []
+        return Held([], theirs, frozenset(silent))
+    for broker, wrong in changes.items():
+        for key in wrong:
+            saved.note_rates(broker, {}, (key,), rates[key], shared=False)
     saved.write()
     for broker, wrong in changes.items():
         cluster.alter_broker_config(broker, wrong)
-    return list(changes)
+    return Held(list(changes), theirs, frozenset(silent))
 
 
 def want_rate(artifacts: Artifacts, rate: int, by: str) -> None:
@@ -202,8 +232,11 @@ def forget_wish(artifacts: Artifacts) -> None:
         artifacts.write_json(WANTED, {"rate": None, "by": "the end of a run"})
 
 
-def wanted_rate(artifacts: Artifacts, otherwise: int | None = None) -> int | None:
-    """The rate that was asked for since the run began; None if none was, ``otherwise`` if it cannot be read now."""
+def wanted_rate(artifacts: Artifacts, otherwise: int | None = None, *, remedies: bool = True) -> int | None:
+    """The rate that was asked for since the run began; None if none was, ``otherwise`` if it cannot be read now.
+
+    Without ``remedies``, one that was raised because moves between brokers stalled does not count.
+    """
     try:
         if not artifacts.exists(WANTED):
             return None
@@ -211,6 +244,8 @@ def wanted_rate(artifacts: Artifacts, otherwise: int | None = None) -> int | Non
     except (RebalanceError, OSError, ValueError):
         return otherwise
     rate = content.get("rate") if isinstance(content, dict) else content
+    if not remedies and isinstance(content, dict) and content.get("by") == REMEDY:
+        return None
     return rate if type(rate) is int and rate > 0 else None
 
 
@@ -259,6 +294,9 @@ def plan_rates(plan: Plan, *, replicas: bool) -> tuple[str, ...]:
     return (*(RATES if replicas else ()), *((LOG_DIR_RATE,) if names_log_dirs else ()))
 
 
-def dynamic_rates(cluster: Cluster, broker: int, keys: Sequence[str] = ALL_RATES) -> dict[str, str]:
+def dynamic_rates(
+    cluster: Cluster, broker: int, keys: Sequence[str] = ALL_RATES, *, attempts: int = ATTEMPTS
+) -> dict[str, str]:
     """The rates that are set on this very broker."""
-    return {key: value.value for key, value in cluster.broker_config(broker, keys).items() if value.dynamic}
+    found = cluster.broker_config(broker, keys, attempts=attempts)
+    return {key: value.value for key, value in found.items() if value.dynamic}
