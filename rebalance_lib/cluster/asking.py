@@ -25,6 +25,10 @@ SILENT_SECONDS = 30.0  # how long a broker that did not answer is not asked agai
 DEFAULTS = {"client_id": "kafka-rebalance", "bootstrap_timeout_ms": 10_000, "request_timeout_ms": 15_000}
 
 
+class SilentError(ClusterError):
+    """A broker does not answer: it hangs, or is cut off."""
+
+
 def is_passing(error: KafkaError) -> bool:
     """Whether a request that failed like this is worth making again."""
     return bool(error.retriable) or isinstance(error, UnknownBrokerIdError)
@@ -99,14 +103,20 @@ class Asking:
         self._admin.close()
 
     def _ask_itself(self, broker: int, what: str, request: str, *arguments: Any, attempts: int, **options: Any) -> Any:
-        """Ask what only this broker knows; one that was silent is left alone for a while by who can do without it."""
+        """Ask what only this broker knows; one that was silent is left alone for a while by who can do without it.
+
+        Raises:
+            SilentError: It does not answer.
+        """
         if attempts < ATTEMPTS and time.monotonic() < self._silent_until.get(broker, 0.0):
-            raise ClusterError(f"{what}: it has just not answered")
+            raise SilentError(f"{what}: it has just not answered")
         try:
             answer = self._ask(what, request, *arguments, attempts=attempts, **options)
-        except ClusterError:
+        except ClusterError as error:
+            if isinstance(error.__cause__, KafkaError) and not is_passing(error.__cause__):
+                raise  # it answered, but not what was asked for
             self._silent_until[broker] = time.monotonic() + SILENT_SECONDS
-            raise
+            raise SilentError(str(error)) from error
         self._silent_until.pop(broker, None)
         return answer
 

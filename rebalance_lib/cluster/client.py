@@ -22,7 +22,7 @@ from kafka.errors import (
     for_code,
 )
 
-from rebalance_lib.cluster.asking import ATTEMPTS, Asking
+from rebalance_lib.cluster.asking import ATTEMPTS, Asking, SilentError
 from rebalance_lib.cluster.offsets import RETRY_MS, Offsets, is_silence, list_offsets
 from rebalance_lib.cluster.values import (
     Change,
@@ -142,7 +142,7 @@ class Cluster(Asking):
         for broker in sorted(set(brokers)):
             try:
                 log_dirs = self.log_dirs(broker, wanted, attempts=ATTEMPTS if silent is None else 2)
-            except ClusterError:
+            except SilentError:
                 if silent is None:
                     raise
                 silent.add(broker)

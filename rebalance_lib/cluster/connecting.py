@@ -32,6 +32,7 @@ from rebalance_lib.errors import ClusterError, RebalanceError
 
 TELL_SECRETS = ("kafka.admin.client", "kafka.net.connection", "kafka.protocol.parser")  # loggers, at DEBUG
 BOOTSTRAP_MS, SERVER_MS = 10_000, 3_000  # to reach the cluster, and for each of several servers at least
+CONTROLLER_DRAWS = 8  # until another broker than the ones that did not answer is named
 UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 REFUSED_BY_TLS = re.compile(r"\[SSL: \w*(CERTIFICATE|UNKNOWN_CA)\w*\]")  # by either side; kafka-python keeps the words
 
@@ -91,13 +92,31 @@ def _connect_to(settings: Mapping[str, Any], unreached: set[Any]) -> tuple[Kafka
         return clients[-1]
 
     try:
-        return KafkaAdminClient(**settings, kafka_client=client), clients[0]
+        return _Admin(unreached, **settings, kafka_client=client), clients[0]
     except (KafkaError, RebalanceError, OSError) as error:
         cause: BaseException = error
         for opened in clients:
             cause = opened.failure or error
             opened.close()
         raise cause from error
+
+
+class _Admin(KafkaAdminClient):  # type: ignore[misc]
+    """kafka-python's, which does not take a broker for the controller that did not answer.
+
+    With KRaft, brokers name any one of them as the one to ask, another each time: it hands on what it is asked.
+    """
+
+    def __init__(self, unreached: set[Any], **configs: Any) -> None:
+        self._unreached = unreached
+        super().__init__(**configs)
+
+    async def _refresh_controller_id(self, *arguments: Any, **options: Any) -> Any:
+        for _ in range(CONTROLLER_DRAWS):
+            named = await super()._refresh_controller_id(*arguments, **options)
+            if named not in self._unreached:
+                break
+        return named
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]

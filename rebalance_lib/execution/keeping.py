@@ -66,8 +66,9 @@ def put_throttles(
     within = sorted({replica.broker for replica in job.log_dirs} & cluster.alive_brokers().keys())
     if pace.log_dir_throttle is not None and within and not (leaving and leaving.begun()):
         rate = wanted_rate(job.artifacts, remedies=False) or pace.log_dir_throttle
-        apply_log_dir_throttle(cluster, within, rate, job.artifacts)
+        within = apply_log_dir_throttle(cluster, within, rate, job.artifacts)
         journal.note(events.THROTTLE_SET, log_dir_rate=rate, brokers=within)
+        brokers = sorted({*brokers, *within})
     journal.flush()
     return brokers
 
@@ -109,6 +110,8 @@ class ThrottleKeeper:
     def cover(self, status: PlanStatus, alive: Collection[int], log_dirs: Sequence[LogDirMove] = ()) -> None:
         """Make sure that all that is left to move is throttled, on every broker that takes part and lives."""
         pace = self._settings.pace
+        if pace.throttle is None and pace.log_dir_throttle is None:
+            return
         saved = SavedThrottles(self._job.artifacts, self._job.cluster_id)
         bare: set[int] = set()
         topics: set[str] = set()
@@ -121,8 +124,10 @@ class ThrottleKeeper:
             bare |= {broker for broker in within if not _throttled(saved, broker, LOG_DIR_RATE)}
         bare &= set(alive)
         if bare or topics:
-            put_throttles(self._cluster, self._job, status, self._settings, leaving=self._leaving)
-            self._tell(f"throttled on brokers {sorted(bare)} too: moves there had no throttle")
+            covered = put_throttles(self._cluster, self._job, status, self._settings, leaving=self._leaving)
+            if bare.intersection(covered):
+                brokers = sorted(bare.intersection(covered))
+                self._tell(f"throttled on brokers {brokers} too: moves there had no throttle")
 
     def hold(self, status: PlanStatus, alive: Collection[int], log_dirs: Sequence[LogDirMove] = ()) -> int | None:
         """Make the rates that are wanted now those that stand, while there is something to throttle."""

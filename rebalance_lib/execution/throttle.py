@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, ConfigValue, Entries
-from rebalance_lib.cluster.asking import ATTEMPTS
+from rebalance_lib.cluster.asking import ATTEMPTS, SilentError
 from rebalance_lib.errors import ClusterError, InvalidInputError, RebalanceError
 from rebalance_lib.execution.saved_throttles import SavedThrottles, entries
 from rebalance_lib.execution.status import PlanStatus, Status
@@ -107,7 +107,7 @@ def apply_throttle(
         numbers = {str(tp.partition) for tp in adopted if tp.topic == topic}
         for key, wanted in lists.items():
             saved.note_list(topic, key, standing[topic].get(key), wanted=wanted, adopted=numbers)
-    before = _standing_rates(cluster, [broker for broker in throttle.brokers if broker in alive])
+    before = _standing_rates(cluster, [broker for broker in throttle.brokers if broker in alive], RATES)
     throttle = Throttle(throttle.replicas, sorted(before))
     for broker, rates in before.items():
         saved.note_rates(broker, rates, RATES, rate, shared=broker in shared)
@@ -129,29 +129,34 @@ def apply_throttle(
     return throttle
 
 
-def _standing_rates(cluster: Cluster, brokers: Iterable[int]) -> dict[int, dict[str, ConfigValue]]:
+def _standing_rates(cluster: Cluster, brokers: Iterable[int], keys: Sequence[str]) -> dict[int, dict[str, ConfigValue]]:
     """The rates that stand on these brokers; those that do not answer are left out."""
     found = {}
     for broker in brokers:
-        with suppress(ClusterError):
-            found[broker] = cluster.broker_config(broker, RATES, attempts=2)
+        with suppress(SilentError):
+            found[broker] = cluster.broker_config(broker, keys, attempts=2)
     return found
 
 
-def apply_log_dir_throttle(cluster: Cluster, brokers: Iterable[int], rate: int, artifacts: Artifacts) -> None:
-    """Throttle copies between log dirs to ``rate`` bytes a second on each of these brokers; can be run again."""
+def apply_log_dir_throttle(cluster: Cluster, brokers: Iterable[int], rate: int, artifacts: Artifacts) -> list[int]:
+    """Throttle copies between log dirs to ``rate`` bytes a second on each of these brokers; can be run again.
+
+    Returns:
+        The brokers that it was set on: those that answer.
+    """
     check_rate(rate)
-    moving = sorted(set(brokers))
     saved = SavedThrottles(artifacts, cluster.cluster_id())
-    for broker in moving:
-        saved.note_rates(broker, cluster.broker_config(broker, (LOG_DIR_RATE,)), (LOG_DIR_RATE,), rate, shared=False)
+    before = _standing_rates(cluster, sorted(set(brokers)), (LOG_DIR_RATE,))
+    for broker, standing in before.items():
+        saved.note_rates(broker, standing, (LOG_DIR_RATE,), rate, shared=False)
     saved.write()
-    for broker in moving:
+    for broker in before:
         cluster.alter_broker_config(broker, {LOG_DIR_RATE: str(rate)})
+    return list(before)
 
 
 class Held(NamedTuple):
-    """What became of rates that were to stand: brokers where they were set, what others set, who did not answer."""
+    """What became of rates: brokers where they were set, what others set between brokers, and who did not answer."""
 
     changed: list[int]
     theirs: dict[int, int]
@@ -184,12 +189,12 @@ def hold_rates(
             continue
         try:
             standing = dynamic_rates(cluster, broker, keys, attempts=2)
-        except ClusterError:
+        except SilentError:
             silent.add(broker)
             continue
         foreign = {key for key in keys if key in standing and standing[key] not in noted[key]["set"]}
-        if foreign:
-            theirs[broker] = min(int(standing[key]) for key in foreign)
+        if between := foreign.intersection(RATES):
+            theirs[broker] = min(int(standing[key]) for key in between)
         wrong = {key: str(rates[key]) for key in keys if over_others or key not in foreign}
         wrong = {key: value for key, value in wrong.items() if standing.get(key) != value}
         changes |= {broker: wrong} if wrong else {}

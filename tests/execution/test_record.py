@@ -1,0 +1,69 @@
+"""The record tells what happened: cancelled moves, copies between log dirs, leaders that did not change."""
+
+from __future__ import annotations
+
+from rebalance_lib.execution import carrying
+from rebalance_lib.execution.audit import moves
+from rebalance_lib.execution.carrying import finish
+from rebalance_lib.execution.journal import BEGAN, CANCELLED, ENDED, read_journal
+from rebalance_lib.topology import TopicPartition
+from tests.execution.running import settings, wait_for
+
+
+def event(kind, at, **facts):
+    began = {"from": [1], "to": [2], "log_dirs": {}, "bytes": 1} if kind == BEGAN else {}
+    return {"at": at, "event": kind, "partition": "foo-0", **began, **facts}
+
+
+def test_a_cancelled_move_ends_when_it_is_cancelled():
+    journal = [event(BEGAN, "1"), event(CANCELLED, "2", by="the way out"), event(BEGAN, "8"), event(ENDED, "9")]
+    assert [(m["began"], m["ended"], m["cancelled_by"]) for m in moves(journal)] == [
+        ("1", "2", "the way out"),
+        ("8", "9", None),
+    ]
+
+
+def test_copies_of_two_replicas_between_log_dirs_are_two_moves():
+    journal = [
+        event(BEGAN, "1", replica="foo-0-1"),
+        event(BEGAN, "2", replica="foo-0-2"),
+        event(ENDED, "3", replica="foo-0-1"),
+        event(ENDED, "4", replica="foo-0-2"),
+    ]
+    assert [(m["partition"], m["began"], m["ended"]) for m in moves(journal)] == [
+        ("foo-0", "1", "3"),
+        ("foo-0", "2", "4"),
+    ]
+
+
+def test_leaders_that_do_not_change_are_told_and_written_down(new_kafka, tmp_path, monkeypatch):
+    from rebalance_lib.artifacts import Artifacts
+    from rebalance_lib.cluster import Cluster
+    from rebalance_lib.execution import Job
+    from rebalance_lib.plan import Plan
+
+    kafka = new_kafka(brokers=3, racks=0)
+    admin = kafka.admin()
+    admin.create_topics({"orders": {"assignments": {0: [1, 2], 1: [2, 1]}}}, wait_for_metadata=True)
+    admin.close()
+    with Cluster({"bootstrap_servers": kafka.nodes[2].address}) as cluster:
+        kafka.kill(1)
+        tp = TopicPartition("orders", 0)
+        wait_for(lambda: cluster.partitions(["orders"])[tp].leader == 2)
+        refused = cluster.elect_preferred_leaders([tp, TopicPartition("orders", 1)])
+        assert refused == {tp: "PreferredLeaderNotAvailableError"}
+        plan = Plan.from_assignment({tp: [1, 2]})
+        job, told = Job(plan, plan, cluster.cluster_id(), Artifacts.at(tmp_path)), []
+        look = carrying.plan_status
+
+        def all_in_sync(*arguments, **options):  # as it was when the last move ended, a moment before the broker died
+            status = look(*arguments, **options)
+            status.by_partition[tp] = carrying.Status.DONE
+            return status
+
+        monkeypatch.setattr(carrying, "plan_status", all_in_sync)
+        finish(cluster, job, settings(), approved_by="a test", approved_at="now", tell=told.append)
+    assert told == ["1 preferred leaders were not elected (orders-0): PreferredLeaderNotAvailableError"]
+    [noted] = [one for one in read_journal(job.artifacts) if one["event"] == "leaders not elected"]
+    assert noted["reasons"] == {"orders-0": "PreferredLeaderNotAvailableError"}
+    assert not any(one["event"] == "leaders elected" for one in read_journal(job.artifacts))
