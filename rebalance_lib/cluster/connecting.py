@@ -62,7 +62,7 @@ def connect(settings: Mapping[str, Any], unreached: set[Any]) -> tuple[KafkaAdmi
     """
     for name in TELL_SECRETS:
         logging.getLogger(name).addFilter(_above_debug)
-    given = settings.get("bootstrap_servers") or []
+    given = settings.get("bootstrap_servers") or KafkaAdminClient.DEFAULT_CONFIG["bootstrap_servers"]
     servers = given.split(",") if isinstance(given, str) else list(given)
     together = settings.get("bootstrap_timeout_ms", BOOTSTRAP_MS)
     each = max(min(together, SERVER_MS), together // max(1, len(servers)))
@@ -98,7 +98,7 @@ def _connect_to(settings: Mapping[str, Any], unreached: set[Any]) -> tuple[Kafka
         for opened in clients:
             cause = opened.failure or error
             opened.close()
-        raise cause from error
+        raise (cause if isinstance(cause, KafkaError | RebalanceError | OSError) else error) from error
 
 
 class _Admin(KafkaAdminClient):  # type: ignore[misc]

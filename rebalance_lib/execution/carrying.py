@@ -125,7 +125,7 @@ def carry_out(
     try:
         put_throttles(cluster, job, found.status, settings, leaving=leaving)
         add_partitions(cluster, job)
-        Engine(cluster, job, settings, tell=tell, leaving=leaving).run(interval, on_report)
+        Engine(cluster, job, settings, tell=tell, leaving=leaving).run(interval, safely(on_report))
         restored = leave(cluster, job, settings, tell=tell)
         compared = finish(cluster, job, settings, approved_by=approved_by, approved_at=approved_at, tell=tell)
         return Ending(compared, restored)

@@ -46,7 +46,7 @@ from rebalance_lib.execution.steps import (
     under_way,
     with_room,
 )
-from rebalance_lib.execution.telling import Tell, safely
+from rebalance_lib.execution.telling import Tell
 from rebalance_lib.plan.waves import Move, Waves, in_order
 from rebalance_lib.topology import TopicPartition
 
@@ -88,7 +88,7 @@ class Engine:
         self._cluster = cluster
         self._job = job
         self._settings = settings
-        self._tell = safely(tell)
+        self._tell = tell
         self._leaving = leaving or Leaving(job.artifacts)
         self._meter = Meter(job.plan, job.before)
         self._journal = Journal(job.artifacts)
@@ -127,7 +127,7 @@ class Engine:
         """
         self._stop = stop or threading.Event()
         try:
-            return self._run(interval, safely(on_report))
+            return self._run(interval, on_report)
         finally:
             self._journal.flush()
 
