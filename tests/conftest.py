@@ -19,7 +19,8 @@ from xdist.scheduler import LoadScopeScheduling
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.execution.throttle import RATES
 from sandbox import Sandbox
-from tests.kafka_data import write_topic
+from tests.kafka_data import delete_topics, write_topic
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from tests.object_store import ObjectStore
@@ -51,6 +52,10 @@ os.environ.update(
 )
 
 Topic = Callable[..., str]
+# A throttle lets a whole fetch through about every ten seconds, however low it is. With Kafka's own size, which is a
+# megabyte of each partition, no move of some megabytes would be under way for longer than half a minute.
+SMALL_FETCHES = {"replica.fetch.max.bytes": "100000"}
+LEFT_SECONDS = 30  # until a broker has heard that the throttle is off, and the controller that a move was cancelled
 
 
 # What takes longest comes first, so that all processes end together.
@@ -80,17 +85,30 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     return ByDirectory(config, log)
 
 
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Sandbox]:
+    """Four brokers on three racks, shared by all tests: leave no throttle, topic or dead broker behind."""
+    with Sandbox(brokers=4, racks=3, config=SMALL_FETCHES) as sandbox:
+        yield sandbox
+
+
 @pytest.fixture
 def cluster(kafka: Sandbox) -> Iterator[Cluster]:
     """The shared cluster; the test must leave no reassignment and no throttle rate on it."""
     with Cluster({"bootstrap_servers": kafka.bootstrap_servers.split(",")}) as opened:
         yield opened
-        reassignments = opened.reassignments()
-        rates = {broker: found for broker in kafka.broker_ids if (found := opened.broker_config(broker, RATES))}
-        opened.reassign(dict.fromkeys(reassignments))  # so that one test that fails does not make others fail
-        for broker in rates:
-            opened.alter_broker_config(broker, dict.fromkeys(RATES))
-        assert (reassignments, rates) == ({}, {})
+
+        def left() -> tuple[object, object]:
+            rates = {broker: found for broker in kafka.broker_ids if (found := opened.broker_config(broker, RATES))}
+            return opened.reassignments(), rates
+
+        try:
+            wait_for(left, ({}, {}), seconds=LEFT_SECONDS)
+        finally:  # so that one test that fails does not make others fail
+            opened.reassign(dict.fromkeys(opened.reassignments()))
+            for broker in kafka.broker_ids:
+                if opened.broker_config(broker, RATES):
+                    opened.alter_broker_config(broker, dict.fromkeys(RATES))
 
 
 @pytest.fixture(scope="session")
@@ -114,5 +132,5 @@ def topic(kafka: Sandbox) -> Iterator[Topic]:
         return name
 
     yield make
-    admin.delete_topics(sorted(made & set(admin.list_topics())))
+    delete_topics(admin, made)
     admin.close()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
@@ -23,13 +21,14 @@ from rebalance_lib.execution.throttle import (
     LEADER_RATE,
     LEADER_REPLICAS,
     RATES,
-    REPLICA_LISTS,
     forget_wish,
     heed_wish,
     wanted_rate,
 )
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
+from tests.everywhere import set_broker, set_topic, wait_for_alive, wait_for_lists, wait_for_rates
+from tests.kafka_data import write_topic
 
 NOTHING = {"value": None, "source": None, "set": []}
 
@@ -50,69 +49,66 @@ def throttle(cluster, artifacts):
     return apply
 
 
-def lists(cluster, topic):
-    return {key: value.value for key, value in cluster.topic_config(topic, REPLICA_LISTS).items()}
-
-
-def rates(cluster, broker):
-    return {key: value.value for key, value in cluster.broker_config(broker, RATES).items()}
+def at(rate):
+    return dict.fromkeys(RATES, str(rate))
 
 
 def test_senders_and_receivers_are_throttled_and_nothing_is_left(cluster, topic, throttle, artifacts):
     name = topic("throttle-plain", [[1, 2]])
     throttle(name, [1, 2], [2, 3])
-    assert lists(cluster, name) == {LEADER_REPLICAS: "0:1,0:2", FOLLOWER_REPLICAS: "0:3"}
-    assert {broker: rates(cluster, broker) for broker in (1, 2, 3, 4)} == {
-        **dict.fromkeys((1, 2, 3), dict.fromkeys(RATES, "1000000")),
-        4: {},
-    }
+    wait_for_lists(cluster, name, {LEADER_REPLICAS: "0:1,0:2", FOLLOWER_REPLICAS: "0:3"})
+    wait_for_rates(cluster, {**dict.fromkeys((1, 2, 3), at(1_000_000)), 4: {}})
     restored = restore_throttles(cluster, artifacts)
     assert (restored.topics, restored.brokers, restored.left) == ([name], [1, 2, 3], {})
-    assert lists(cluster, name) == {}
-    assert [rates(cluster, broker) for broker in (1, 2, 3)] == [{}, {}, {}]
+    wait_for_lists(cluster, name, {})
+    wait_for_rates(cluster, {broker: {} for broker in (1, 2, 3, 4)})
 
 
 def test_what_somebody_else_set_is_merged_and_stays(cluster, topic, throttle, artifacts):
     name = topic("throttle-merge", [[1, 2], [2, 3]])
-    cluster.alter_topic_config(name, {LEADER_REPLICAS: "1:2,0:1"})
-    cluster.alter_broker_config(1, {LEADER_RATE: "777"})
+    set_topic(cluster, name, {LEADER_REPLICAS: "1:2,0:1"})
+    set_broker(cluster, 1, {LEADER_RATE: "777"})
     throttle(name, [1, 2], [2, 3])
-    assert lists(cluster, name) == {LEADER_REPLICAS: "1:2,0:1,0:2", FOLLOWER_REPLICAS: "0:3"}
-    assert rates(cluster, 1) == dict.fromkeys(RATES, "1000000")
+    wait_for_lists(cluster, name, {LEADER_REPLICAS: "1:2,0:1,0:2", FOLLOWER_REPLICAS: "0:3"})
+    wait_for_rates(cluster, dict.fromkeys((1, 2, 3), at(1_000_000)))
     restore_throttles(cluster, artifacts)
-    assert lists(cluster, name) == {LEADER_REPLICAS: "1:2,0:1"}
-    assert rates(cluster, 1) == {LEADER_RATE: "777"}
-    cluster.alter_broker_config(1, {LEADER_RATE: None})
+    wait_for_lists(cluster, name, {LEADER_REPLICAS: "1:2,0:1"})
+    wait_for_rates(cluster, {1: {LEADER_RATE: "777"}})
+    set_broker(cluster, 1, {LEADER_RATE: None})
 
 
 def test_a_star_is_left_as_it_is(cluster, topic, throttle, artifacts):
     name = topic("throttle-star", [[1, 2]])
-    cluster.alter_topic_config(name, {LEADER_REPLICAS: "*"})
+    set_topic(cluster, name, {LEADER_REPLICAS: "*"})
     throttle(name, [1, 2], [2, 3])
-    assert lists(cluster, name) == {LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "0:3"}
+    wait_for_lists(cluster, name, {LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "0:3"})
+    wait_for_rates(cluster, dict.fromkeys((1, 2, 3), at(1_000_000)))
     restore_throttles(cluster, artifacts)
-    assert lists(cluster, name) == {LEADER_REPLICAS: "*"}
+    wait_for_lists(cluster, name, {LEADER_REPLICAS: "*"})
 
 
 def test_a_second_try_with_another_rate_forgets_nothing(cluster, topic, throttle, artifacts):
     name = topic("throttle-again", [[1, 2]])
-    cluster.alter_broker_config(2, {FOLLOWER_RATE: "5"})
+    set_broker(cluster, 2, {FOLLOWER_RATE: "5"})
     throttle(name, [1, 2], [2, 3])
+    wait_for_rates(cluster, dict.fromkeys((1, 2, 3), at(1_000_000)))
     throttle(name, [1, 2], [2, 3], rate=2_000_000)
-    assert rates(cluster, 2) == dict.fromkeys(RATES, "2000000")
+    wait_for_lists(cluster, name, {LEADER_REPLICAS: "0:1,0:2", FOLLOWER_REPLICAS: "0:3"})
+    wait_for_rates(cluster, dict.fromkeys((1, 2, 3), at(2_000_000)))
     restore_throttles(cluster, artifacts)
     assert restore_throttles(cluster, artifacts).topics == []
-    assert lists(cluster, name) == {}
-    assert rates(cluster, 2) == {FOLLOWER_RATE: "5"}
-    cluster.alter_broker_config(2, {FOLLOWER_RATE: None})
+    wait_for_lists(cluster, name, {})
+    wait_for_rates(cluster, {2: {FOLLOWER_RATE: "5"}})
+    set_broker(cluster, 2, {FOLLOWER_RATE: None})
 
 
 def test_entries_that_came_meanwhile_stay(cluster, topic, throttle, artifacts):
     name = topic("throttle-meanwhile", [[1, 2], [2, 3]])
     throttle(name, [1, 2], [2, 3])
-    cluster.alter_topic_config(name, {LEADER_REPLICAS: "0:1,0:2,1:3"})
+    wait_for_rates(cluster, dict.fromkeys((1, 2, 3), at(1_000_000)))
+    set_topic(cluster, name, {LEADER_REPLICAS: "0:1,0:2,1:3"})
     restore_throttles(cluster, artifacts)
-    assert lists(cluster, name) == {LEADER_REPLICAS: "1:3"}
+    wait_for_lists(cluster, name, {LEADER_REPLICAS: "1:3"})
 
 
 def test_a_change_of_order_needs_no_throttle(cluster, topic, throttle):
@@ -140,12 +136,14 @@ def test_a_rate_that_would_stop_replication_is_refused(topic, throttle):
 def test_what_a_dead_run_left_is_put_back_before_the_next(cluster, topic, throttle, artifacts, tmp_path):
     name = topic("throttle-dead-run", [[1, 2]])
     throttle(name, [1, 2], [2, 3])
+    wait_for_lists(cluster, name, {LEADER_REPLICAS: "0:1,0:2", FOLLOWER_REPLICAS: "0:3"})
+    wait_for_rates(cluster, dict.fromkeys((1, 2, 3), at(1_000_000)))
     other = Artifacts.at(tmp_path / "runs") / "of-another-cluster"
     other.write_json(SAVED, {"cluster_id": "another", "topics": {}, "brokers": {"1": {LEADER_RATE: NOTHING}}})
     (Artifacts.at(tmp_path / "runs") / "dead").write_json(SAVED, artifacts.read_json(SAVED))
     restored = restore_left_behind(cluster, Artifacts.at(tmp_path / "runs"))
     assert [(uri.rsplit("/", 1)[1], what.topics) for uri, what in restored.items()] == [("dead", [name])]
-    assert lists(cluster, name) == {}
+    wait_for_lists(cluster, name, {})
     assert left_behind(other) == ["broker 1"]
     assert restore_left_behind(cluster, Artifacts.at(tmp_path / "nothing here")) == {}
 
@@ -153,21 +151,24 @@ def test_what_a_dead_run_left_is_put_back_before_the_next(cluster, topic, thrott
 def test_a_dead_broker_is_skipped_reported_and_cleaned_when_it_is_back(new_kafka, artifacts):
     kafka = new_kafka(brokers=2, racks=0)
     admin = kafka.admin()
-    admin.create_topics({"orders": {"assignments": {0: [1]}}}, wait_for_metadata=True)
+    write_topic(admin, kafka.bootstrap_servers, "orders", [[1]], 0)
     admin.close()
     plan, before = (Plan.from_assignment({TopicPartition("orders", 0): replicas}) for replicas in ([2], [1]))
     with Cluster({"bootstrap_servers": kafka.nodes[1].address}) as cluster:
         apply_throttle(cluster, plan, plan_status(cluster, plan, before), 1000, artifacts)
+        wait_for_lists(cluster, "orders", {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2"})
+        wait_for_rates(cluster, {1: at(1000), 2: at(1000)})
         kafka.kill(2)
-        while 2 in cluster.alive_brokers():
-            time.sleep(0.2)
+        wait_for_alive(cluster, {1})
         restored = restore_throttles(cluster, artifacts)
         assert (restored.brokers, list(restored.left)) == ([1], ["broker 2"])
-        assert (lists(cluster, "orders"), rates(cluster, 1)) == ({}, {})
+        wait_for_lists(cluster, "orders", {})
+        wait_for_rates(cluster, {1: {}})
         kafka.restart(2)
-        assert rates(cluster, 2) == dict.fromkeys(RATES, "1000")
+        wait_for_alive(cluster, {1, 2})
+        wait_for_rates(cluster, {2: at(1000)})
         assert restore_throttles(cluster, artifacts).brokers == [2]
-        assert rates(cluster, 2) == {}
+        wait_for_rates(cluster, {2: {}})
         assert left_behind(artifacts) == []
 
 
