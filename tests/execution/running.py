@@ -1,18 +1,21 @@
-"""What tests of the engine share: settings, an engine that runs to its end, and patience."""
+"""What tests of the engine share: settings, an engine that runs to its end, and disks of a known size."""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from rebalance_lib.cluster import Cluster
+import pytest
+
+from rebalance_lib.cluster import Cluster, LogDir
 from rebalance_lib.execution import Engine, Job, Report, Settings
 from rebalance_lib.execution.audit import moves
 from rebalance_lib.execution.journal import read_journal
 
-SLOW = 100_000  # bytes/s; Kafka lets some ten seconds of it through at once
+SLOW = 10_000  # bytes/s: what has some megabytes is under way for minutes
+TOTAL_BYTES = 10**10  # of each log dir, where a test says how much of it is free
 
 
 def settings(**options: Any) -> Settings:
@@ -20,7 +23,7 @@ def settings(**options: Any) -> Settings:
     return Settings.from_dict(options)
 
 
-def run_to_end(cluster: Cluster, job: Job, chosen: Settings, seconds: float = 60, interval: float = 0.5) -> Report:
+def run_to_end(cluster: Cluster, job: Job, chosen: Settings, seconds: float = 150, interval: float = 0.5) -> Report:
     """Let an engine run until the end, or fail."""
     stop = threading.Event()
     timer = threading.Timer(seconds, stop.set)
@@ -41,9 +44,14 @@ def begun(job: Job) -> dict[str, int]:
     return counts
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.1)
+def with_free(monkeypatch: pytest.MonkeyPatch, cluster: Cluster, usable_bytes: Callable[[int, str], int]) -> None:
+    """Let each log dir, by broker and path, have so much room: the real disk is shared with whatever runs beside."""
+    ask = cluster.log_dirs
+
+    def log_dirs(broker: int, *arguments: Any, **options: Any) -> list[LogDir]:
+        return [
+            replace(one, total_bytes=TOTAL_BYTES, usable_bytes=usable_bytes(broker, one.path))
+            for one in ask(broker, *arguments, **options)
+        ]
+
+    monkeypatch.setattr(cluster, "log_dirs", log_dirs)

@@ -17,10 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kafka.errors import KafkaError
 
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.errors import ClusterError
 from rebalance_lib.execution import Meter, Status, plan_status
 from rebalance_lib.execution.throttle import ALL_RATES, FOLLOWER_RATE, LEADER_RATE, LEADER_REPLICAS, REPLICA_LISTS
 from rebalance_lib.plan import Plan, format_plan
@@ -28,31 +26,40 @@ from rebalance_lib.topology import TopicPartition
 from sandbox import Sandbox
 from sandbox.cluster import LIBS
 from sandbox.node import java
+from tests.conftest import SMALL_FETCHES
+from tests.everywhere import PASSING, set_broker, set_topic, wait_for_alive, wait_for_lists, wait_for_rates
 from tests.execution.traffic import Traffic
-from tests.kafka_data import write_topic
+from tests.kafka_data import delete_topics, write_topic
+from tests.waiting import wait_for
 
-RATE = 2_500_000
+# Each receiver gets 18 MB, in two waves: near the end, some six seconds are left.
+RATE = 700_000
 PARTITIONS = 6
-SIZE = 2_500_000
+SIZE = 3_000_000
 BEFORE = [[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 2
 AFTER = [[4, 5, 3], [5, 4, 1], [4, 5, 2]] * 2
 SENDER, RECEIVER = 1, 4
 UNFINISHED = (3, 4)  # exit codes of a run at whose end a broker was down; run again, it ends what is left
 MOMENTS = {"at the beginning": 0.02, "half way": 0.4, "near the end": 0.75}
+DEFAULT_RATE, STATIC_RATE = "222222222", "333333333"
+OWN_RATES = {LEADER_RATE: "111111111", FOLLOWER_RATE: "111111112"}
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")
 def chaos() -> Sandbox:
     """Five brokers and three controllers, with throttles of all kinds that stood before."""
-    static = {"follower.replication.throttled.rate": "333333333"}
-    with Sandbox(brokers=5, racks=0, controllers=3, config=static) as kafka:
-        default = f"{LEADER_RATE}=222222222"
+    static = {FOLLOWER_RATE: STATIC_RATE}
+    with Sandbox(brokers=5, racks=0, controllers=3, config={**static, **SMALL_FETCHES}) as kafka:
+        default = f"{LEADER_RATE}={DEFAULT_RATE}"
         configure = ["--bootstrap-server", kafka.bootstrap_servers, "--alter", "--entity-type", "brokers"]
         subprocess.run(
             java(LIBS, "kafka.admin.ConfigCommand", *configure, "--entity-default", "--add-config", default), check=True
         )
         with Cluster({"bootstrap_servers": kafka.bootstrap_servers.split(",")}) as cluster:
-            cluster.alter_broker_config(1, {LEADER_RATE: "111111111", FOLLOWER_RATE: "111111112"})
+            set_broker(cluster, 1, OWN_RATES)
+            inherited = {LEADER_RATE: DEFAULT_RATE, FOLLOWER_RATE: STATIC_RATE}
+            wait_for_rates(cluster, {1: OWN_RATES, **dict.fromkeys((2, 3, 4, 5), inherited)})
         yield kafka
 
 
@@ -104,19 +111,23 @@ class Case:
         return ",".join(node.address for node in self.kafka.nodes.values() if node.role == "broker")
 
     def wait_for(self, share: float) -> None:
-        """Wait until that part of the bytes is copied."""
+        """Wait until that part of the bytes is copied, and more are under way: waves of moves follow each other."""
         meter = Meter(self.plan, self.before)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            try:
-                status = plan_status(self.cluster, self.plan, self.before)
-                progress, _ = meter.read(self.cluster, status, self.cluster.alive_brokers().keys())
-            except ClusterError:
-                continue
-            if progress.bytes_copied and progress.share >= share:
-                return
-            time.sleep(0.1)
-        raise AssertionError(f"{share:.0%} were not copied in time: {self.log}")
+
+        def copied() -> tuple[float, bool]:
+            status = plan_status(self.cluster, self.plan, self.before)
+            progress, _ = meter.read(self.cluster, status, self.cluster.alive_brokers().keys())
+            return progress.share if progress.bytes_copied else 0.0, bool(status.reassignments)
+
+        def is_enough(found: tuple[float, bool]) -> bool:
+            return found[0] >= share and found[0] > 0 and found[1]
+
+        wait_for(copied, is_enough, seconds=180, passing=PASSING, tell=lambda: self.log)
+
+    def assert_under_way(self, engine: subprocess.Popen[bytes]) -> None:
+        """Whoever is struck now is struck in the middle of it."""
+        assert engine.poll() is None, self.log
+        assert self.cluster.reassignments(), self.log
 
     @property
     def log(self) -> str:
@@ -149,11 +160,11 @@ def case(chaos, tmp_path, request):
     write_topic(admin, chaos.bootstrap_servers, name, BEFORE, SIZE)
     servers = ",".join(node.address for node in chaos.nodes.values() if node.role == "broker")
     with Cluster({"bootstrap_servers": servers.split(",")}) as cluster:
-        cluster.alter_topic_config(name, {"min.insync.replicas": "2", LEADER_REPLICAS: "*"})
+        set_topic(cluster, name, {"min.insync.replicas": "2", LEADER_REPLICAS: "*"})
         yield Case(chaos, cluster, name, tmp_path)
     admin.close()
     admin = chaos.admin()
-    admin.delete_topics([name])
+    delete_topics(admin, [name])
     admin.close()
 
 
@@ -169,6 +180,9 @@ def active_controller(kafka: Sandbox) -> int:
 def strike(case: Case, engine: subprocess.Popen[bytes], victim: str, moment: str) -> subprocess.Popen[bytes]:
     """Kill the victim, or half way pause it, and bring it back; returns the engine that goes on."""
     pause = moment == "half way"
+    nodes = {"the engine": lambda: 0, "a sender": lambda: SENDER, "a receiver": lambda: RECEIVER}
+    node = nodes.get(victim, lambda: active_controller(case.kafka))()
+    case.assert_under_way(engine)
     if victim == "the engine":
         if not pause:
             engine.send_signal(signal.SIGKILL)
@@ -178,12 +192,14 @@ def strike(case: Case, engine: subprocess.Popen[bytes], victim: str, moment: str
         time.sleep(5)
         engine.send_signal(signal.SIGCONT)
         return engine
-    nodes = {"a sender": lambda: SENDER, "a receiver": lambda: RECEIVER}
-    node = nodes.get(victim, lambda: active_controller(case.kafka))()
     if pause:
         case.kafka.pause(node)
-        time.sleep(9)  # longer than the session of a broker: it is fenced meanwhile
-        case.kafka.resume(node)
+        try:
+            time.sleep(9)  # longer than the session of a broker: it is fenced meanwhile
+            if node in case.kafka.broker_ids:
+                wait_for(lambda: node not in case.cluster.alive_brokers(), passing=PASSING)
+        finally:
+            case.kafka.resume(node)
     else:
         case.kafka.kill(node)
         time.sleep(2)
@@ -205,27 +221,31 @@ def test_the_plan_is_reached_whoever_dies(case, victim, moment):
         engine = case.start()
         case.wait_for(MOMENTS[moment])
         engine = strike(case, engine, victim, moment)
-        code = engine.wait(timeout=150)
+        code = engine.wait(timeout=240)
     wait_settled(case)
     if code in UNFINISHED:  # all was copied before the victim was back: its throttle is left, as the run says
         assert "Throttle left on broker" in case.log
-        code = case.start().wait(timeout=60)
+        code = case.start().wait(timeout=180)
     assert code == 0, case.log
-    status = plan_status(case.cluster, case.plan, case.before)
-    assert status.having(Status.DONE) == sorted(case.plan.as_dict()), case.log
-    assert throttle_settings(case.cluster, [case.topic]) == stood, case.log
+    wait_for(
+        lambda: plan_status(case.cluster, case.plan, case.before).having(Status.DONE),
+        sorted(case.plan.as_dict()),
+        passing=PASSING,
+        tell=lambda: case.log,
+    )
+    wait_for_lists(case.cluster, case.topic, {LEADER_REPLICAS: "*"})
+    wait_for(lambda: throttle_settings(case.cluster, [case.topic]), stood, passing=PASSING, tell=lambda: case.log)
     traffic.check()
     assert case.submissions() == dict.fromkeys(range(PARTITIONS), 1), case.log
 
 
 def wait_settled(case: Case) -> None:
-    """Wait until a broker that came back has caught up."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        try:
-            live = case.cluster.partitions([case.topic])
-        except (ClusterError, KafkaError):
-            continue
-        if all(state.in_sync.issuperset(state.replicas) for state in live.values()):
-            return
-        time.sleep(0.5)
+    """Wait until a broker that came back has caught up, and all know."""
+    wait_for_alive(case.cluster, case.kafka.broker_ids)
+    wait_for(
+        lambda: case.cluster.partitions([case.topic]),
+        lambda live: live and all(state.in_sync.issuperset(state.replicas) for state in live.values()),
+        seconds=180,
+        passing=PASSING,
+        tell=lambda: case.log,
+    )

@@ -19,7 +19,12 @@ from rebalance_lib.execution.stalls import Cause
 from rebalance_lib.execution.throttle import LOG_DIR_RATE, RATES, dynamic_rates, want_rate
 from rebalance_lib.plan import Plan, PlanEntry
 from rebalance_lib.topology import TopicPartition
-from tests.execution.running import SLOW, begun, run_to_end, settings, wait_for
+from tests.everywhere import wait_for_leaders, wait_for_lists, wait_for_rates, wait_for_replicas
+from tests.execution.running import SLOW, TOTAL_BYTES, begun, run_to_end, settings, with_free
+from tests.kafka_data import delete_topics
+from tests.waiting import wait_for
+
+BEHIND_SECONDS = 2  # what a writer that was kept from writing for longer does not make up for
 
 
 class Writer:
@@ -41,7 +46,9 @@ class Writer:
         producer = KafkaProducer(bootstrap_servers=servers, acks="all", linger_ms=20)
         begun_at, written = time.monotonic(), 0
         while not self._stop.is_set():
-            while written < rate * (time.monotonic() - begun_at):
+            due = rate * (time.monotonic() - begun_at)
+            written = max(written, due - rate * BEHIND_SECONDS)
+            while written < due:
                 producer.send(topic, os.urandom(10_000), partition=0)
                 written += 10_000
             time.sleep(0.05)
@@ -63,15 +70,32 @@ def started(cluster):
         leave(cluster, job, chosen)
 
 
+def held(cluster, name, broker):
+    """The bytes of partition 0 of a topic that a broker has; none if it has not begun."""
+    found = [one for log_dir in cluster.log_dirs(broker) for one in log_dir.replicas]
+    return sum(one.size for one in found if one.partition == TopicPartition(name, 0))
+
+
+def wait_for_growth(cluster, name, broker, by):
+    """Wait until so many bytes more are in partition 0 of a topic."""
+    size = held(cluster, name, broker)
+    wait_for(lambda: held(cluster, name, broker), lambda found: found >= size + by)
+
+
 def test_caps_are_kept_full_and_never_exceeded(cluster, topic, make_job, started):
     name = topic("engine-caps", [[1]] * 6, size=300_000)
-    job, chosen = make_job(cluster, name, [[2]] * 6), settings(throttle=600_000, moves_in_cluster=2)
+    job = make_job(cluster, name, [[2]] * 6)
+    chosen = settings(throttle=100_000, moves_in_cluster=2)  # 18 seconds for all
     engine = started(job, chosen)
-    most = 0
-    while not engine.check().ended:
-        most = max(most, len(cluster.reassignments()))
-        time.sleep(0.1)
-    assert most == 2
+    together = []
+
+    def has_ended():
+        ended = engine.check().ended
+        together.append(len(cluster.reassignments()))
+        return ended
+
+    wait_for(has_ended, seconds=200)
+    assert max(together) == 2
     assert begun(job) == {f"{name}-{number}": 1 for number in range(6)}
 
 
@@ -79,9 +103,9 @@ def test_a_throttle_below_the_write_rate_is_refused_with_the_rate_it_takes(clust
     name = topic("engine-refused", [[1]], size=100_000)
     job = make_job(cluster, name, [[2]])
     with Writer(kafka.bootstrap_servers, name, 400_000):
-        time.sleep(1)
-        with pytest.raises(ClusterError, match=r"throttle of 200000 bytes/s is too low.* it would take \d+ or more"):
-            preflight(cluster, job, settings(throttle=200_000))
+        wait_for_growth(cluster, name, 1, by=400_000)
+        with pytest.raises(ClusterError, match=r"throttle of 20000 bytes/s is too low.* it would take \d+ or more"):
+            preflight(cluster, job, settings(throttle=20_000))
         preflight(cluster, job, settings(throttle=5_000_000))
     assert dynamic_rates(cluster, 1, RATES) == {}
 
@@ -89,25 +113,36 @@ def test_a_throttle_below_the_write_rate_is_refused_with_the_rate_it_takes(clust
 def test_a_throttle_that_falls_below_the_write_rate_is_noticed_in_three_checks_and_raised(
     cluster, kafka, topic, make_job, started
 ):
-    name = topic("engine-stalled", [[1]], size=14_000_000)
-    job, chosen = make_job(cluster, name, [[2]]), settings(throttle=700_000, throttle_ceiling=20_000_000)
+    name = topic("engine-stalled", [[1]], size=20_000_000)  # 13 seconds at the rate it begins with
+    job, chosen = make_job(cluster, name, [[2]]), settings(throttle=1_500_000, throttle_ceiling=20_000_000)
     with Writer(kafka.bootstrap_servers, name, 400_000):
         engine = started(job, chosen)
         engine.check()
-        time.sleep(1)
+        wait_for(lambda: held(cluster, name, 2))
         assert engine.check().state is State.MOVING
         want_rate(job.artifacts, SLOW, "a person who does not know better")
         assert engine.check().throttle == SLOW
-        time.sleep(2)
-        checks = 0
-        while not (stalls := engine.check().stalls):
-            checks += 1
-            assert checks < 3
-            time.sleep(2)
+        wait_for_rates(cluster, dict.fromkeys((1, 2), dict.fromkeys(RATES, str(SLOW))))
+        wait_for_lagging(cluster, name)
+        for _ in range(3):
+            wait_for_growth(cluster, name, 1, by=800_000)
+            if stalls := engine.check().stalls:
+                break
         assert [stall.cause for stall in stalls] == [Cause.THROTTLE]
         assert 400_000 < engine.check().throttle <= 20_000_000
         assert engine.run(2.0).state is State.REACHED
     assert {event["cause"] for event in read_journal(job.artifacts) if event["event"] == "remedied"} == {"throttle"}
+
+
+def wait_for_lagging(cluster, name):
+    """Wait until broker 2 gets less of a topic than is written to broker 1."""
+    lacking = []
+
+    def lags():
+        lacking.append(held(cluster, name, 1) - held(cluster, name, 2))
+        return len(lacking) > 1 and lacking[-2] < lacking[-1]
+
+    wait_for(lags, pause=1, tell=lambda: f"it lacked {lacking}")
 
 
 def test_without_a_ceiling_a_stall_is_told_and_may_pause_the_run(cluster, kafka, topic, make_job, started):
@@ -117,10 +152,10 @@ def test_without_a_ceiling_a_stall_is_told_and_may_pause_the_run(cluster, kafka,
     engine = started(job, chosen)
     engine.check()
     with Writer(kafka.bootstrap_servers, name, 500_000):
-        time.sleep(10)  # until what Kafka lets through at first is used up
-        wait_for(lambda: engine.check().stalls, seconds=30)
+        wait_for_lagging(cluster, name)  # what Kafka lets through at first is used up
+        wait_for(lambda: engine.check().stalls, pause=2)
         assert "moves have stalled" in engine.check().holds[0]
-    assert dynamic_rates(cluster, 1, RATES) == dict.fromkeys(RATES, str(SLOW))
+    wait_for_rates(cluster, {1: dict.fromkeys(RATES, str(SLOW))})
 
 
 def test_a_move_that_somebody_cancels_is_not_begun_again(cluster, topic, make_job, monkeypatch, started):
@@ -130,7 +165,7 @@ def test_a_move_that_somebody_cancels_is_not_begun_again(cluster, topic, make_jo
     engine = started(job, chosen)
     engine.check()
     cluster.reassign({TopicPartition(name, 0): None})
-    wait_for(lambda: engine.check().state is State.CANCELLED, seconds=20)
+    wait_for(lambda: engine.check().state is State.CANCELLED)
     assert begun(job) == {f"{name}-0": 1}
 
 
@@ -156,13 +191,13 @@ def test_log_dirs_are_moved_with_their_own_throttle_and_coming_replicas_go_where
     job = type(job)(plan, job.before, job.cluster_id, job.artifacts)
     chosen = settings(throttle=5_000_000, log_dir_throttle=4_000_000)
     put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
-    assert dynamic_rates(cluster, 1, [LOG_DIR_RATE]) == {LOG_DIR_RATE: "4000000"}
+    wait_for_rates(cluster, {1: {LOG_DIR_RATE: "4000000"}}, [LOG_DIR_RATE])
     assert run_to_end(cluster, job, chosen).state is State.REACHED
     leave(cluster, job, chosen)
     now = cluster.replica_log_dirs([1, 2])
     assert now[Replica(name, 0, 1)].current == other
     assert now[Replica(name, 1, 2)].current == every[2][1]
-    assert dynamic_rates(cluster, 1) == {}
+    wait_for(lambda: dynamic_rates(cluster, 1), {})
 
 
 def test_a_log_dir_that_is_not_there_is_refused(cluster, topic, make_job):
@@ -183,8 +218,9 @@ def test_a_failure_cancels_what_is_under_way_and_puts_the_throttles_back(cluster
     with pytest.raises(KeyboardInterrupt):
         carry_out(cluster, job, settings(throttle=SLOW), interval=0.5, approved_by="a test", on_report=fail)
     assert cluster.reassignments() == {}
-    assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1,)
-    assert dynamic_rates(cluster, 1) == {}
+    wait_for_replicas(cluster, name, {0: (1,)})
+    wait_for_lists(cluster, name, {})
+    wait_for(lambda: dynamic_rates(cluster, 1), {})
 
 
 def test_the_record_tells_who_approved_what_and_every_move(cluster, topic, make_job):
@@ -192,10 +228,7 @@ def test_the_record_tells_who_approved_what_and_every_move(cluster, topic, make_
     job = make_job(cluster, name, [[3, 1], [2, 1]])
     ending = carry_out(cluster, job, settings(throttle=9_000_000), interval=0.3, approved_by="alice", approved_at="now")
     assert ending.reached
-    assert {tp: state.leader for tp, state in cluster.partitions([name]).items()} == {
-        TopicPartition(name, 0): 3,
-        TopicPartition(name, 1): 2,
-    }
+    wait_for_leaders(cluster, name, {0: 3, 1: 2})
     record = job.artifacts.read_json(AUDIT)
     assert (record["approved_by"], record["approved_at"], record["digest"]) == ("alice", "now", job.plan.digest)
     by_partition = {move["partition"]: move for move in record["moves"]}
@@ -215,7 +248,7 @@ def test_a_rate_that_cannot_be_read_is_passed_over(cluster, topic, make_job, sta
     job.artifacts.write_text("throttle.json", "not a number")
     assert engine.check().throttle == SLOW
     want_rate(job.artifacts, 90_000_000, "a test")
-    assert run_to_end(cluster, job, chosen, seconds=20).state is State.REACHED
+    assert run_to_end(cluster, job, chosen, seconds=120).state is State.REACHED
 
 
 def test_moves_that_begin_after_the_throttle_was_taken_off_are_throttled_again(cluster, topic, make_job, started):
@@ -223,12 +256,12 @@ def test_moves_that_begin_after_the_throttle_was_taken_off_are_throttled_again(c
     job, chosen = make_job(cluster, name, [[2]]), settings(throttle=SLOW)
     started(job, chosen)
     leave(cluster, job, chosen)  # as the clean-up of a failed run does, before one of its steps is cleared
-    assert dynamic_rates(cluster, 1, RATES) == {}
+    wait_for(lambda: dynamic_rates(cluster, 1, RATES), {})
     assert Engine(cluster, job, chosen).check().state is State.MOVING
     wait_for(lambda: dynamic_rates(cluster, 1, RATES) == dict.fromkeys(RATES, str(SLOW)))
 
 
-def test_what_has_no_room_does_not_keep_others_from_beginning(cluster, topic, make_job):
+def test_what_has_no_room_does_not_keep_others_from_beginning(cluster, topic, make_job, monkeypatch):
     name = topic("engine-crowded", [[1], [1]], size=300_000)
     other = topic("engine-large", [[1]], size=3_000_000)
     job = make_job(cluster, name, [[2], [2]])
@@ -236,9 +269,9 @@ def test_what_has_no_room_does_not_keep_others_from_beginning(cluster, topic, ma
     both = Plan.from_assignment(job.plan.as_dict() | large.plan.as_dict())
     before = Plan.from_assignment(job.before.as_dict() | large.before.as_dict())
     job = type(job)(both, before, job.cluster_id, job.artifacts)
-    log_dir = min(cluster.log_dirs(2), key=lambda one: one.usable_bytes)
-    reserve = (log_dir.usable_bytes - 1_500_000) / log_dir.total_bytes  # room for the small ones alone
-    report = Engine(cluster, job, settings(moves_in_cluster=1, disk_reserve=reserve)).check()
+    with monkeypatch.context() as patched:
+        with_free(patched, cluster, lambda *_: TOTAL_BYTES // 2 + 1_500_000)  # room for the small ones alone
+        report = Engine(cluster, job, settings(moves_in_cluster=1, disk_reserve=0.5)).check()
     assert "moves wait for room: engine-large-0" in report.holds[0]
     assert begun(job) == {f"{name}-0": 1}
     assert run_to_end(cluster, job, settings()).state is State.REACHED
@@ -250,9 +283,9 @@ def test_a_topic_that_is_deleted_while_it_moves_is_left_out(cluster, kafka, topi
     engine = started(job, chosen)
     engine.check()
     admin = kafka.admin()
-    admin.delete_topics([name])
+    delete_topics(admin, [name])
     admin.close()
-    wait_for(lambda: engine.check().state is State.REACHED, seconds=20)
+    wait_for(lambda: engine.check().state is State.REACHED)
     assert engine.check().progress.missing == 1
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.cluster import Cluster, Replica
+from rebalance_lib.cluster import Cluster, Replica, ReplicaLogDir
 from rebalance_lib.errors import ClusterError, DriftError
 from rebalance_lib.execution import (
     Engine,
@@ -49,11 +49,23 @@ from rebalance_lib.window import Window
 from sandbox import Sandbox
 from sandbox.cluster import LIBS
 from sandbox.node import java
-from tests.execution.running import SLOW, begun, run_to_end, settings, wait_for
+from tests.conftest import SMALL_FETCHES
+from tests.everywhere import (
+    PASSING,
+    rates,
+    set_topic,
+    wait_for_alive,
+    wait_for_in_sync,
+    wait_for_leaders,
+    wait_for_rates,
+    wait_for_replicas,
+)
+from tests.execution.running import SLOW, TOTAL_BYTES, begun, run_to_end, settings, with_free
 from tests.kafka_data import write_topic
 from tests.planner.clusters import GB, Host, planned
 from tests.planner.clusters import cluster as synthetic
 from tests.planner.clusters import topic as topic_of
+from tests.waiting import wait_for
 
 
 def test_01_exactly_the_approved_bytes_are_executed_and_drift_is_refused(cluster, topic, make_job, tmp_path):
@@ -62,10 +74,11 @@ def test_01_exactly_the_approved_bytes_are_executed_and_drift_is_refused(cluster
     with pytest.raises(DriftError, match="approved was sha256:0"):
         _run_of(tmp_path, job).approved_plan("sha256:0")
     cluster.reassign({TopicPartition(name, 1): [2, 4]})
-    wait_for(lambda: not cluster.reassignments())
+    wait_for(cluster.reassignments, {})
+    wait_for_replicas(cluster, name, {0: (1, 2), 1: (2, 4)})
     with pytest.raises(DriftError, match=r"no longer where the snapshot saw them \(field-01-1\)"):
         preflight(cluster, job)
-    assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1, 2)
+    wait_for_replicas(cluster, name, {0: (1, 2), 1: (2, 4)})
 
 
 def _run_of(tmp_path, job) -> Run:
@@ -102,28 +115,29 @@ def test_03_every_retry_re_attaches_and_submits_nothing_twice(cluster, topic, ma
 
 def test_04_the_throttle_changes_while_it_runs(cluster, topic, make_job):
     name = topic("field-04", [[1]], size=4_000_000)
-    job, chosen = make_job(cluster, name, [[2]]), settings(throttle=100_000)
+    job, chosen = make_job(cluster, name, [[2]]), settings(throttle=SLOW)
     put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
     engine = Engine(cluster, job, chosen)
-    assert engine.check().throttle == 100_000
+    assert engine.check().throttle == SLOW
     want_rate(job.artifacts, 50_000_000, "a test")
     assert engine.check().throttle == 50_000_000
-    wait_for(lambda: dynamic_rates(cluster, 1, RATES) == dict.fromkeys(RATES, "50000000"))
-    assert run_to_end(cluster, job, chosen, seconds=20).state is State.REACHED  # 40 s at the rate it began with
+    wait_for_rates(cluster, dict.fromkeys((1, 2), dict.fromkeys(RATES, "50000000")))
+    # At the rate that it began with, it would take five minutes.
+    assert run_to_end(cluster, job, chosen, seconds=120).state is State.REACHED
     leave(cluster, job, chosen)
-    assert dynamic_rates(cluster, 1, RATES) == {}
+    wait_for(lambda: dynamic_rates(cluster, 1, RATES), {})
 
 
 def test_04_a_rate_that_another_tool_deleted_is_set_again(cluster, topic, make_job):
     name = topic("field-04b", [[1]], size=2_000_000)
-    job, chosen = make_job(cluster, name, [[2]]), settings(throttle=100_000)
+    job, chosen = make_job(cluster, name, [[2]]), settings(throttle=SLOW)
     put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
     engine = Engine(cluster, job, chosen)
     engine.check()
-    cluster.alter_broker_config(2, dict.fromkeys(RATES))
-    wait_for(lambda: dynamic_rates(cluster, 2, RATES) == {})
+    cluster.alter_broker_config(2, dict.fromkeys(RATES))  # the sender's still holds
+    wait_for_rates(cluster, {2: {}})
     engine.check()
-    wait_for(lambda: dynamic_rates(cluster, 2, RATES) == dict.fromkeys(RATES, "100000"))
+    wait_for_rates(cluster, {2: dict.fromkeys(RATES, str(SLOW))})
     leave(cluster, job, chosen)
 
 
@@ -137,35 +151,38 @@ def test_05_an_inherited_throttle_is_accepted_after_deletion(new_kafka, make_job
     write_topic(admin, kafka.bootstrap_servers, "orders", [[1]], 10_000)
     admin.close()
     with Cluster({"bootstrap_servers": kafka.bootstrap_servers.split(",")}) as cluster:
+        inherited = {LEADER_RATE: "222222222", FOLLOWER_RATE: "333333333"}
+        wait_for_rates(cluster, {1: inherited, 2: inherited})
         stood = {broker: cluster.broker_config(broker, RATES) for broker in (1, 2)}
         assert stood[1][LEADER_RATE].source == "DYNAMIC_DEFAULT_BROKER_CONFIG"
         job = make_job(cluster, "orders", [[2]])
         ending = carry_out(cluster, job, settings(throttle=5_000_000), interval=0.5, approved_by="a test")
         assert (ending.reached, ending.restored.left) == (True, {})
-        assert {broker: cluster.broker_config(broker, RATES) for broker in (1, 2)} == stood
+        wait_for(lambda: {broker: cluster.broker_config(broker, RATES) for broker in (1, 2)}, stood)
 
 
 def test_06_a_broker_that_others_still_use_keeps_its_rate(cluster, topic, make_job):
     own, other = topic("field-06", [[1]], size=10_000), topic("field-06-other", [[1]], size=3_000_000)
     job = make_job(cluster, own, [[2]])
     apply_throttle(cluster, job.plan, plan_status(cluster, job.plan, job.before), SLOW, job.artifacts)
+    wait_for_rates(cluster, dict.fromkeys((1, 2), dict.fromkeys(RATES, str(SLOW))))
     # Another tool begins a throttled move meanwhile, and finds the rates that it wants set already.
-    cluster.alter_topic_config(other, {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2"})
+    set_topic(cluster, other, {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2"})
     cluster.reassign({TopicPartition(other, 0): [2]})
     restored = restore_throttles(cluster, job.artifacts)
     assert sorted(restored.left) == ["broker 1", "broker 2"]
     assert "others use it" in restored.left["broker 1"]
-    assert dynamic_rates(cluster, 1, RATES) == dict.fromkeys(RATES, str(SLOW))
+    assert rates(cluster, (1, 2)) == dict.fromkeys((1, 2), dict.fromkeys(RATES, str(SLOW)))
     cluster.reassign({TopicPartition(other, 0): None})
-    wait_for(lambda: not cluster.reassignments())
+    wait_for(cluster.reassignments, {})
     assert restore_throttles(cluster, job.artifacts).brokers == [1, 2]
-    assert dynamic_rates(cluster, 1, RATES) == {}
+    wait_for_rates(cluster, {1: {}, 2: {}})
 
 
 @pytest.fixture(scope="module")
 def frail():
     """A cluster whose brokers die in turn; each test brings them back."""
-    with Sandbox(brokers=4, racks=0) as kafka:
+    with Sandbox(brokers=4, racks=0, config=SMALL_FETCHES) as kafka:
         yield kafka
 
 
@@ -178,8 +195,8 @@ def frail_cluster(frail):
             if frail.nodes[broker].state() != "running":
                 frail.resume(broker)
                 frail.restart(broker)
-        wait_for(lambda: len(cluster.alive_brokers()) == 4)
-        assert cluster.reassignments() == {}
+        wait_for_alive(cluster, frail.broker_ids)
+        wait_for(cluster.reassignments, {}, passing=PASSING)
 
 
 def make_topic(kafka, name, assignment, size=0, **configs):
@@ -187,14 +204,15 @@ def make_topic(kafka, name, assignment, size=0, **configs):
     write_topic(admin, kafka.bootstrap_servers, name, assignment, size)
     if configs:
         with Cluster({"bootstrap_servers": kafka.bootstrap_servers.split(",")}) as cluster:
-            cluster.alter_topic_config(name, {key.replace("_", "."): value for key, value in configs.items()})
+            set_topic(cluster, name, {key.replace("_", "."): value for key, value in configs.items()})
     admin.close()
     return name
 
 
 def die(kafka, cluster, broker):
+    """Kill a broker, and wait until all others know: then it is in no list of in-sync replicas any more."""
     kafka.kill(broker)
-    wait_for(lambda: broker not in cluster.alive_brokers())
+    wait_for_alive(cluster, [one for one in kafka.broker_ids if kafka.nodes[one].state() == "running"])
 
 
 def test_07_throttles_are_set_on_live_brokers_only_and_skips_are_told(frail, frail_cluster, make_job):
@@ -204,8 +222,9 @@ def test_07_throttles_are_set_on_live_brokers_only_and_skips_are_told(frail, fra
     die(frail, frail_cluster, 2)
     begun_at = time.monotonic()
     brokers = put_throttles(frail_cluster, job, preflight(frail_cluster, job, chosen).status, chosen)
-    assert time.monotonic() - begun_at < 20
+    assert time.monotonic() - begun_at < 120
     assert brokers == [1, 3, 4]
+    wait_for_rates(frail_cluster, dict.fromkeys(brokers, dict.fromkeys(RATES, str(SLOW))))
     engine = Engine(frail_cluster, job, settings(throttle=SLOW, pause_under_min_isr=False))
     assert engine.check().state is State.MOVING
     die(frail, frail_cluster, 4)
@@ -213,9 +232,9 @@ def test_07_throttles_are_set_on_live_brokers_only_and_skips_are_told(frail, fra
     assert list(restored.left) == ["broker 4"]
     assert "not alive" in restored.left["broker 4"]
     frail.restart(4)
-    wait_for(lambda: 4 in frail_cluster.alive_brokers())
+    wait_for_alive(frail_cluster, [1, 3, 4])
     assert restore_throttles(frail_cluster, job.artifacts).brokers == [4]
-    assert dynamic_rates(frail_cluster, 4, RATES) == {}
+    wait_for_rates(frail_cluster, {4: {}})
 
 
 def test_08_an_unhealthy_replica_that_does_not_move_is_named_first(frail, frail_cluster, make_job):
@@ -223,24 +242,29 @@ def test_08_an_unhealthy_replica_that_does_not_move_is_named_first(frail, frail_
     job = make_job(frail_cluster, name, [[1, 3]])
     stays = make_job(frail_cluster, name, [[3, 2]], name="stays")
     die(frail, frail_cluster, 2)
+    wait_for_in_sync(frail_cluster, name, {0: {1}})
     for one in (job, stays):
         with pytest.raises(ClusterError, match=r"under-replicated \(field-08-0\), replicas on brokers \[2\]"):
             preflight(frail_cluster, one)
 
 
 def test_09_one_new_replica_per_partition_at_a_time(cluster, topic, make_job):
-    name = topic("field-09", [[1, 2], [2, 1]], size=1_500_000)
+    name = topic("field-09", [[1, 2], [2, 1]], size=1_000_000)
     job = make_job(cluster, name, [[3, 4], [4, 3]])
-    chosen = settings(throttle=2 * SLOW, one_replica_at_a_time=True)
+    chosen = settings(throttle=100_000, one_replica_at_a_time=True)  # 20 seconds for all
     put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
     engine = Engine(cluster, job, chosen)
-    most = 0
-    while not engine.check().ended:
-        most = max([most, *(len(entry.replicas) for entry in cluster.reassignments().values())])
-        assert all(len(entry.adding) <= 1 for entry in cluster.reassignments().values())
-        time.sleep(0.1)
-    assert most == 3
-    assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (3, 4)
+    seen = []
+
+    def has_ended():
+        ended = engine.check().ended
+        seen.extend(cluster.reassignments().values())
+        return ended
+
+    wait_for(has_ended, seconds=200)
+    assert max(len(entry.adding) for entry in seen) == 1
+    assert max(len(entry.replicas) for entry in seen) == 3
+    wait_for_replicas(cluster, name, {0: (3, 4), 1: (4, 3)})
     leave(cluster, job, chosen)
 
 
@@ -249,10 +273,11 @@ def test_10_nothing_begins_after_the_end_of_the_window(cluster, topic, make_job)
     job = make_job(cluster, name, [[2], [2]])
     now = datetime.now(UTC)
     open_window, closed = _window(now - timedelta(hours=1)), _window(now + timedelta(hours=2))
-    first = Settings(pace=Pace(throttle=SLOW, moves_in_cluster=1), window=open_window)
+    pace = Pace(throttle=100_000, moves_in_cluster=1)
+    first = Settings(pace=pace, window=open_window)
     put_throttles(cluster, job, preflight(cluster, job, first).status, first)
     assert Engine(cluster, job, first).check().state is State.MOVING
-    later = Engine(cluster, job, Settings(pace=Pace(throttle=SLOW, moves_in_cluster=1), window=closed))
+    later = Engine(cluster, job, Settings(pace=pace, window=closed))
     wait_for(lambda: later.check().progress.done == 1)  # what is under way goes on
     report = later.check()
     assert (report.state, report.progress.pending) == (State.WAITING, 1)
@@ -274,26 +299,41 @@ def test_11_a_light_plan_stays_within_its_budget():
     assert 0 < plan.figures.bytes_moved <= 10 * GB
 
 
-def test_12_room_on_log_dirs_is_checked_before_and_again_before_each_move(cluster, topic, make_job):
+def test_12_room_on_log_dirs_is_checked_before_and_again_before_each_move(cluster, topic, make_job, monkeypatch):
     name = topic("field-12", [[1], [1]], size=1_000_000)
     job = make_job(cluster, name, [[2], [2]])
-    log_dir = min(cluster.log_dirs(2), key=lambda one: one.usable_bytes)
-    # Other tests use the same disk: a reserve that leaves less than one copy, or room for one but not for two.
-    nothing = settings(disk_reserve=(log_dir.usable_bytes - 200_000) / log_dir.total_bytes)
-    with pytest.raises(ClusterError, match=r"not enough room on disks .*field-12-\d: \d+ bytes do not fit into"):
-        preflight(cluster, job, nothing)
-    report = Engine(cluster, job, nothing).check()
-    assert (report.state, report.progress.pending) == (State.WAITING, 2)
-    assert "2 moves wait for room" in report.holds[0]
+    half = settings(disk_reserve=0.5)
+    with monkeypatch.context() as patched:
+        with_free(patched, cluster, lambda *_: TOTAL_BYTES // 2 + 200_000)  # less than one copy above the reserve
+        with pytest.raises(ClusterError, match=r"not enough room on disks .*field-12-\d: \d+ bytes do not fit into"):
+            preflight(cluster, job, half)
+        report = Engine(cluster, job, half).check()
+        assert (report.state, report.progress.pending) == (State.WAITING, 2)
+        assert "2 moves wait for room" in report.holds[0]
     assert run_to_end(cluster, job, settings()).state is State.REACHED
 
 
-def test_12_a_new_replica_goes_to_the_log_dir_with_the_most_room_not_the_fewest_replicas(cluster, topic, make_job):
-    name = topic("field-12b", [[1]], size=10_000)
+def test_12_a_new_replica_goes_to_the_log_dir_with_the_most_room_not_the_fewest_replicas(
+    cluster, topic, make_job, monkeypatch
+):
+    name, others = topic("field-12b", [[1]], size=10_000), topic("field-12b-others", [[2]] * 3)
+
+    def replicas():
+        return {log_dir.path: len(log_dir.replicas) for log_dir in cluster.log_dirs(2)}
+
+    full, empty = sorted(replicas(), key=replicas().get, reverse=True)
+    cluster.alter_replica_log_dirs({Replica(others, number, 2): full for number in range(3)})
+    wait_for(
+        lambda: {cluster.replica_log_dirs([2])[Replica(others, number, 2)] for number in range(3)},
+        {ReplicaLogDir(full, None)},
+    )
+    assert replicas()[full] > replicas()[empty]  # where Kafka, left to itself, would put the next
     job = make_job(cluster, name, [[2]])
-    run_to_end(cluster, job, settings())
-    begun_at = moves(read_journal(job.artifacts))[0]["log_dirs"][f"{name}-0-2"]
-    assert cluster.replica_log_dirs([2])[Replica(name, 0, 2)].current == begun_at
+    with monkeypatch.context() as patched:
+        with_free(patched, cluster, lambda _, path: TOTAL_BYTES // (2 if path == full else 4))
+        assert run_to_end(cluster, job, settings()).state is State.REACHED
+    assert moves(read_journal(job.artifacts))[0]["log_dirs"] == {f"{name}-0-2": full}
+    assert cluster.replica_log_dirs([2])[Replica(name, 0, 2)].current == full
 
 
 def test_13_every_replica_counts_with_its_own_size():
@@ -314,14 +354,15 @@ def test_14_a_cancel_onto_dead_originals_is_refused(frail, frail_cluster, make_j
     tp = TopicPartition(name, 0)
     frail.pause(3)
     frail_cluster.reassign(job.plan.as_dict())
-    wait_for(lambda: frail_cluster.partitions([name])[tp].in_sync == {1, 2})
+    wait_for_alive(frail_cluster, [1, 2, 4])
+    wait_for_in_sync(frail_cluster, name, {0: {1, 2}})
     die(frail, frail_cluster, 1)
-    wait_for(lambda: frail_cluster.partitions([name])[tp].leader == 2)
+    wait_for_leaders(frail_cluster, name, {0: 2})
     cancelled, kept = cancel_own(frail_cluster, job)
     assert cancelled == []
     assert "of its original replicas [1] none is alive and in sync" in kept[tp]
     frail.resume(3)
-    wait_for(lambda: plan_status(frail_cluster, job.plan, job.before).having(Status.DONE) == [tp])
+    wait_for(lambda: plan_status(frail_cluster, job.plan, job.before).having(Status.DONE), [tp], passing=PASSING)
 
 
 def test_15_topics_are_chosen_by_patterns_that_include():
@@ -335,7 +376,7 @@ def test_under_min_isr_only_partitions_at_risk_begin(frail, frail_cluster, make_
     name = make_topic(frail, "field-min-isr", [[1, 2], [1, 3]], min_insync_replicas="2")
     job = make_job(frail_cluster, name, [[1, 4], [1, 4]], repair=True)
     die(frail, frail_cluster, 2)
-    wait_for(lambda: frail_cluster.partitions([name])[TopicPartition(name, 0)].in_sync == {1})
+    wait_for_in_sync(frail_cluster, name, {0: {1}, 1: {1, 3}})
     report = Engine(frail_cluster, job, settings()).check()
     assert f"1 partitions are short of in-sync replicas: {name}-0" in report.holds[0]
     assert begun(job) == {f"{name}-0": 1}

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import pytest
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+from kafka.protocol.admin import DescribeClusterRequest
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, HeldReplica, LogDir
-from rebalance_lib.errors import ClusterError
+from rebalance_lib.errors import ClusterError, DriftError
 from rebalance_lib.execution import preflight
 from rebalance_lib.execution.progress import Copy
 from rebalance_lib.execution.room import Change, Room, first_without_room
 from rebalance_lib.topology import TopicPartition
-from tests.execution.running import settings, wait_for
+from tests.everywhere import everywhere, wait_for_replicas
+from tests.execution.running import settings
 from tests.kafka_data import write_topic
+from tests.waiting import wait_for
 
 A, B = TopicPartition("foo", 0), TopicPartition("foo", 1)
 
@@ -35,7 +38,12 @@ def test_a_user_who_may_not_reassign_is_told_what_is_missing(new_kafka, make_job
             [ACL("User:ANONYMOUS", "*", operation, ACLPermissionType.ALLOW, everything) for operation in allowed]
         )
         admin.close()
-        wait_for(lambda: cluster.missing_operations([]))  # brokers hear of it a moment later
+        asked = DescribeClusterRequest(include_cluster_authorized_operations=True)
+        rights = {operation.value for operation in allowed}
+        wait_for(  # brokers hear of it a moment later
+            lambda: everywhere(cluster, lambda ask, broker: ask(broker, asked).authorized_operations),
+            {1: rights, 2: rights},
+        )
         with pytest.raises(ClusterError, match="may not ALTER on the cluster, ALTER_CONFIGS on the cluster: grant it"):
             preflight(cluster, job)
 
@@ -71,12 +79,16 @@ def test_a_swap_fits_only_where_one_of_the_two_can_go_first():
 
 
 def test_all_reasons_are_told_at_once(cluster, topic, make_job):
-    name = topic("preflight-all", [[1, 2]])
-    job = make_job(cluster, name, [[3, 9]])
-    cluster.reassign({TopicPartition(name, 0): [2, 1]})
-    with pytest.raises(ClusterError, match=r"no longer where the snapshot saw them") as refused:
+    name = topic("preflight-all", [[1, 2], [1, 2]])
+    job = make_job(cluster, name, [[3, 2], [3, 9]])
+    cluster.reassign({TopicPartition(name, 0): [2, 4]})
+    wait_for(cluster.reassignments, {})
+    wait_for_replicas(cluster, name, {0: (2, 4), 1: (1, 2)})
+    with pytest.raises(DriftError) as refused:
         preflight(cluster, job, settings())
-    assert "preflight-all-0" in str(refused.value)
+    drifted, dead = str(refused.value).split("; ")
+    assert drifted == "1 partitions are no longer where the snapshot saw them (preflight-all-0): plan again"
+    assert dead.startswith("target brokers [9] are not alive")
 
 
 def test_a_plan_is_for_its_own_cluster(cluster, topic, make_job, tmp_path):

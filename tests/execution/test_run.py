@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from rebalance_lib.cluster import Replica, ReplicaLogDir, take_snapshot
@@ -21,6 +19,10 @@ from rebalance_lib.execution import (
 from rebalance_lib.plan import Plan, PlanEntry
 from rebalance_lib.report import publish_plan
 from rebalance_lib.topology import TopicPartition
+from tests.everywhere import wait_for_leaders, wait_for_replicas
+from tests.execution.running import SLOW
+from tests.kafka_data import delete_topics
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -44,9 +46,7 @@ def begin(run, cluster, digest):
 
 
 def finish(run, cluster):
-    while not (progress := run.progress(cluster)).finished:
-        time.sleep(0.2)
-    return progress
+    return wait_for(lambda: run.progress(cluster), lambda progress: progress.finished)
 
 
 def end(run, cluster, failed_steps=()):
@@ -62,7 +62,7 @@ def test_a_plan_is_executed_verified_and_reported(cluster, topic, start):
     outcome = end(run, cluster)
     assert outcome.reached
     assert outcome.verdict == "1 of 1 partitions are where the plan says."
-    assert cluster.partitions([name])[TopicPartition(name, 0)].leader == 3
+    wait_for_leaders(cluster, name, {0: 3})
     page = run.artifacts.read_text("report.html")
     assert "a person" in page
     assert digest in page
@@ -72,7 +72,7 @@ def test_a_plan_is_executed_verified_and_reported(cluster, topic, start):
 def test_a_move_under_way_is_seen_and_not_submitted_again(cluster, topic, start):
     name = topic("run-moving", [[1]], size=3_000_000)
     run, digest = start(name, [2])
-    apply_throttle(cluster, run.plan(), run.preflight(cluster, digest).status, 200_000, run.artifacts)
+    apply_throttle(cluster, run.plan(), run.preflight(cluster, digest).status, SLOW, run.artifacts)
     begin(run, cluster, digest)
     progress = run.progress(cluster)
     assert (progress.moving, progress.finished) == (1, False)
@@ -83,19 +83,19 @@ def test_a_move_under_way_is_seen_and_not_submitted_again(cluster, topic, start)
     assert "Throttles left on the cluster" in run.artifacts.read_text("report.html")
     restore_throttles(cluster, run.artifacts)
     finish(run, cluster)
+    wait_for_replicas(cluster, name, {0: (2,)})
     assert begin(run, cluster, digest).state == "reached"
 
 
 def test_a_cancelled_move_is_seen_as_stopped(cluster, topic, start):
     name = topic("run-cancelled", [[1]], size=3_000_000)
     run, digest = start(name, [2])
-    apply_throttle(cluster, run.plan(), run.preflight(cluster, digest).status, 200_000, run.artifacts)
+    apply_throttle(cluster, run.plan(), run.preflight(cluster, digest).status, SLOW, run.artifacts)
     begin(run, cluster, digest)
     assert not run.progress(cluster).stopped
     cluster.reassign({TopicPartition(name, 0): None})
     restore_throttles(cluster, run.artifacts)
-    while not (progress := run.progress(cluster)).stopped:
-        time.sleep(0.2)
+    progress = wait_for(lambda: run.progress(cluster), lambda found: found.stopped)
     assert (progress.pending, progress.finished) == (1, False)
 
 
@@ -112,8 +112,8 @@ def test_a_partition_that_somebody_moved_is_refused_by_name(cluster, topic, star
     name = topic("run-drift", [[1, 2]])
     run, digest = start(name, [3, 2])
     cluster.reassign({TopicPartition(name, 0): [2, 4]})
-    while cluster.reassignments():
-        time.sleep(0.1)
+    wait_for(cluster.reassignments, {})
+    wait_for_replicas(cluster, name, {0: (2, 4)})
     with pytest.raises(DriftError, match="run-drift-0"):
         run.preflight(cluster, digest)
 
@@ -125,7 +125,7 @@ def test_a_foreign_reassignment_is_refused_by_name(cluster, topic, start, tmp_pa
     snapshot = take_snapshot(cluster)
     foreign.write_snapshot(snapshot)
     publish_plan(foreign.artifacts / "plan", Plan.from_assignment({TopicPartition(other, 0): [2]}), snapshot)
-    apply_throttle(cluster, foreign.plan(), foreign.status(cluster), 200_000, foreign.artifacts)
+    apply_throttle(cluster, foreign.plan(), foreign.status(cluster), SLOW, foreign.artifacts)
     cluster.reassign(foreign.plan().as_dict())
     with pytest.raises(ClusterError, match="run-foreign-0"):
         run.preflight(cluster, digest)
@@ -157,9 +157,7 @@ def test_a_deleted_topic_is_left_out_and_reported(cluster, kafka, topic, start):
     name = topic("run-deleted", [[1, 2]])
     run, digest = start(name, [3, 2])
     admin = kafka.admin()
-    admin.delete_topics([name])
-    while cluster.partitions([name]):
-        time.sleep(0.1)
+    delete_topics(admin, [name])
     assert "run-deleted-0" in run.preflight(cluster, digest).remarks[0]
     assert begin(run, cluster, digest).progress.missing == 1
     outcome = end(run, cluster)
@@ -181,12 +179,13 @@ def test_the_way_back_is_a_run_of_its_own(cluster, topic, start, tmp_path):
     run, digest = start(name, [3, 2])
     begin(run, cluster, digest)
     finish(run, cluster)
+    wait_for_replicas(cluster, name, {0: (3, 2)})
     back = Run((tmp_path / "back").as_uri())
     assert prepare_rollback(cluster, run, back, tell=pytest.fail).as_dict() == {TopicPartition(name, 0): (1, 2)}
     assert back.plan().digest in (back.artifacts / "plan").read_text("review.md")
     begin(back, cluster, back.plan().digest)
     finish(back, cluster)
-    assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1, 2)
+    wait_for_replicas(cluster, name, {0: (1, 2)})
     assert len(prepare_rollback(cluster, run, Run((tmp_path / "again").as_uri()), tell=pytest.fail)) == 0
 
 
@@ -199,7 +198,6 @@ def test_the_way_back_of_log_dirs_names_the_former_ones(cluster, topic, tmp_path
     run.write_snapshot(snapshot)
     publish_plan(run.artifacts / "plan", Plan.from_entries([PlanEntry(name, 0, (1,), (other,))]), snapshot)
     begin(run, cluster, run.plan().digest)
-    while cluster.replica_log_dirs([1])[replica] != ReplicaLogDir(other, None):
-        time.sleep(0.1)
+    wait_for(lambda: cluster.replica_log_dirs([1])[replica], ReplicaLogDir(other, None))
     back = prepare_rollback(cluster, run, Run((tmp_path / "back").as_uri()), tell=pytest.fail)
     assert [entry.log_dirs for entry in back] == [(held,)]

@@ -58,16 +58,18 @@ class Traffic:
             delivery_timeout_ms=120_000,
         )
         number = 0
-        while not self._stop.is_set():
-            for partition in range(self._partitions):
-                record = MARK + b"%d:" % number + self._padding
-                sent = producer.send(self._topic, record, partition=partition)
-                sent.add_callback(self._note, partition, number)
-            number += 1
-            time.sleep(self._pause)
-        producer.flush(timeout=120)
-        producer.close()
-        self._written.set()
+        try:
+            while not self._stop.is_set():
+                for partition in range(self._partitions):
+                    record = MARK + b"%d:" % number + self._padding
+                    sent = producer.send(self._topic, record, partition=partition)
+                    sent.add_callback(self._note, partition, number)
+                number += 1
+                time.sleep(self._pause)
+            producer.flush(timeout=180)
+        finally:
+            producer.close(timeout=10)
+            self._written.set()
 
     def _note(self, partition: int, number: int, _: object) -> None:
         self.acknowledged[partition].append(number)
@@ -90,5 +92,5 @@ class Traffic:
                 missing = any(set(self.acknowledged[p]) - set(self.read[p].values()) for p in range(self._partitions))
                 if not missing:
                     break
-                deadline = deadline or time.monotonic() + 60
+                deadline = deadline or time.monotonic() + 180
         consumer.close()
