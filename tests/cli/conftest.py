@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,11 @@ from click.testing import CliRunner
 
 from rebalance_lib.cli import main
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.execution.throttle import REPLICA_LISTS, dynamic_rates
+from rebalance_lib.execution.throttle import dynamic_rates
 from sandbox.cluster import LIBS
 from sandbox.node import java as java_command
+from tests.everywhere import PASSING, wait_for_lists, wait_for_replicas
+from tests.waiting import wait_for
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
@@ -55,7 +57,7 @@ def theirs(kafka):
 
     def run(*arguments: object) -> str:
         command = java_command(LIBS, TOOL, "--bootstrap-server", kafka.bootstrap_servers, *map(str, arguments))
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -81,19 +83,36 @@ def plan(tmp_path):
 
 @dataclass(frozen=True)
 class Look:
-    """What the cluster says now."""
+    """What the cluster says, as soon as every broker has heard of it."""
 
     cluster: Cluster
 
-    def replicas(self, topic: str) -> dict[int, list[int]]:
-        """The replicas of each partition of a topic."""
-        return {tp.partition: list(state.replicas) for tp, state in self.cluster.partitions([topic]).items()}
+    def replicas(self, topic: str, expected: Mapping[int, list[int]]) -> None:
+        """Wait until every broker shows these replicas of the partitions of a topic."""
+        wait_for_replicas(self.cluster, topic, expected)
 
-    def throttled(self, topic: str) -> tuple[dict[str, str], dict[int, dict[str, str]]]:
-        """The throttles that stand: lists of the topic, and rates of the brokers that have some."""
-        lists = {key: value.value for key, value in self.cluster.topic_config(topic, REPLICA_LISTS).items()}
-        rates = {broker: dynamic_rates(self.cluster, broker) for broker in sorted(self.cluster.alive_brokers())}
-        return lists, {broker: found for broker, found in rates.items() if found}
+    def moved(self, topic: str, expected: Mapping[int, list[int]]) -> None:
+        """Wait until no reassignment is under way, and every broker shows these replicas."""
+        wait_for(self.cluster.reassignments, {})
+        wait_for_replicas(self.cluster, topic, expected)
+
+    def lists(self, topic: str, expected: Mapping[str, str]) -> None:
+        """Wait until every broker shows these lists of throttled replicas of a topic, and no others."""
+        wait_for_lists(self.cluster, topic, expected)
+
+    def rates(self, expected: Mapping[int, Mapping[str, str]]) -> None:
+        """Wait until these brokers have these rates, and the others have none."""
+        wait_for(self._rates, expected, passing=PASSING)
+
+    def unthrottled(self, *topics: str) -> None:
+        """Wait until no broker shows a throttle of these topics, or has a rate."""
+        for topic in topics:
+            self.lists(topic, {})
+        self.rates({})
+
+    def _rates(self) -> dict[int, dict[str, str]]:
+        found = {broker: dynamic_rates(self.cluster, broker) for broker in sorted(self.cluster.alive_brokers())}
+        return {broker: rates for broker, rates in found.items() if rates}
 
     def log_dirs(self, topic: str, brokers: tuple[int, ...]) -> dict[tuple[int, int], str | None]:
         """The log dir of each replica of a topic, by partition and broker."""
@@ -109,15 +128,8 @@ class Look:
         first, second = "data-a", "data-b"
         return log_dir.replace(first, second) if log_dir.endswith(first) else log_dir.replace(second, first)
 
-    def moved(self, topic: str, expected: dict[int, list[int]]) -> None:
-        """Wait until no reassignment is under way, and brokers show these replicas."""
-        deadline = time.monotonic() + 60
-        while self.cluster.reassignments() or self.replicas(topic) != expected:
-            assert time.monotonic() < deadline, f"{topic} did not reach {expected}"
-            time.sleep(0.2)
-
 
 @pytest.fixture
 def look(cluster):
-    """What the cluster says now."""
+    """What the cluster says."""
     return Look(cluster)

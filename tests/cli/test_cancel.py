@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import time
-
 from click.testing import CliRunner
 
 from rebalance_lib.cli import main
 from rebalance_lib.cluster import Cluster
+from rebalance_lib.execution.throttle import LOG_DIR_RATE, RATES
 from rebalance_lib.topology import TopicPartition
+from tests.everywhere import wait_for_alive, wait_for_in_sync, wait_for_leaders
 from tests.kafka_data import write_topic
+from tests.waiting import wait_for
 
 SLOW = 10_000
 
@@ -29,14 +30,19 @@ def test_only_partitions_of_the_plan_are_cancelled(ours, topic, plan, cluster, l
     both = plan({name: {0: [2], 1: [3, 2]}})
     one = plan({name: {1: [3, 2]}}, "one.json")
     ours("execute", "--reassignment-json-file", both, "--throttle", SLOW)
+    rates = dict.fromkeys((1, 2, 3), dict.fromkeys(RATES, str(SLOW)))
+    look.rates(rates)
+    look.replicas(name, {0: [2, 1], 1: [3, 2]})
     answer = ours("cancel", "--reassignment-json-file", one, "--output", "json")
     assert answer.json["cancelled"] == [f"{name}-1"]  # an added replica alone, which Kafka's tool would not cancel
     assert (answer.code, answer.json["throttles"]["kept"]) == (3, "1 reassignments are under way that may need them")
     assert list(cluster.reassignments()) == [TopicPartition(name, 0)]
     kept = ours("cancel", "--reassignment-json-file", both, "--preserve-throttles")
-    assert (kept.code, len(look.throttled(name)[1])) == (0, 3)
+    assert kept.code == 0
+    look.rates(rates)
+    look.replicas(name, {0: [1], 1: [3]})
     assert ours("cancel", "--reassignment-json-file", both).code == 0
-    assert look.throttled(name) == ({}, {})
+    look.unthrottled(name)
     look.moved(name, {0: [1], 1: [3]})
 
 
@@ -46,11 +52,12 @@ def test_a_copy_between_log_dirs_is_cancelled(ours, topic, plan, look):
     other = look.other_log_dir(held)
     path = plan({name: {0: {"replicas": [1], "log_dirs": [other]}}})
     ours("execute", "--reassignment-json-file", path, "--replica-alter-log-dirs-throttle", SLOW)
+    look.rates({1: {LOG_DIR_RATE: str(SLOW)}})
     assert ours("verify", "--reassignment-json-file", path).code == 3
     answer = ours("cancel", "--reassignment-json-file", path, "--output", "json")
     assert (answer.code, answer.json["log_dirs"]) == (0, [f"{name}-0-1"])
     assert answer.json["throttles"]["restored"]["brokers"] == [1]
-    assert look.log_dirs(name, (1,)) == {(0, 1): held}
+    wait_for(lambda: look.log_dirs(name, (1,)), {(0, 1): held})
 
 
 def test_with_all_originals_dead_nothing_is_cancelled_and_the_way_is_forward(new_kafka, plan):
@@ -64,9 +71,11 @@ def test_with_all_originals_dead_nothing_is_cancelled_and_the_way_is_forward(new
     survivor = kafka.nodes[2].address
     with Cluster({"bootstrap_servers": [survivor]}) as cluster:
         cluster.reassign({tp: [2, 3]})
-        wait_for(lambda: cluster.partitions(["lost"])[tp].in_sync == {1, 2})
+        wait_for_alive(cluster, {1, 2})
+        wait_for_in_sync(cluster, "lost", {0: {1, 2}})
         kafka.kill(1)
-        wait_for(lambda: cluster.partitions(["lost"])[tp].leader == 2)
+        wait_for_alive(cluster, {2})
+        wait_for_leaders(cluster, "lost", {0: 2})
 
     def run(command, path, *options):
         words = [command, "--bootstrap-server", survivor, "--reassignment-json-file", str(path), *options]
@@ -82,10 +91,3 @@ def test_with_all_originals_dead_nothing_is_cancelled_and_the_way_is_forward(new
     # A dead broker that would send needs no throttle, and does not keep its replicas from moving away.
     away = plan({"left": {0: [2, 3]}}, "away.json")
     assert run("execute", away, "--throttle", "1000000", "--wait").exit_code == 0
-
-
-def wait_for(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)

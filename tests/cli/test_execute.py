@@ -6,10 +6,14 @@ import json
 
 import pytest
 
-from rebalance_lib.execution.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from rebalance_lib.execution.throttle import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
 
 SLOW = 10_000
 ENTRY = {"topic": "execute-refused", "partition": 0, "replicas": [1, 2]}
+
+
+def at(rate):
+    return dict.fromkeys(RATES, str(rate))
 
 
 def document(*entries):
@@ -50,7 +54,7 @@ def test_what_kafka_would_refuse_is_refused_before_anything_is_changed(ours, top
     assert answer.code == 1
     assert message in answer.json["error"]
     assert message in answer.err
-    look.moved("execute-refused", {0: [1, 2]})  # the broker that is asked may not have heard of the topic yet
+    look.moved("execute-refused", {0: [1, 2]})
     assert not (tmp_path / "plan.json.state").exists()
 
 
@@ -71,6 +75,7 @@ def test_the_way_back_is_printed_and_kept(ours, topic, plan, look):
     assert json.loads(rollback.read_text())["partitions"] == [entry]
     assert answer.json["rollback"]["partitions"] == [entry]
 
+    look.moved(name, {0: [3, 4]})
     again = ours("execute", "--reassignment-json-file", path)
     assert "Nothing to start" in again.out
     assert json.loads(rollback.read_text())["partitions"] == [entry]
@@ -82,6 +87,10 @@ def test_a_reassignment_under_way_is_refused_unless_it_is_additional(ours, topic
     name, other = topic("execute-first", [[1]], size=3_000_000), topic("execute-second", [[1, 2]])
     first, second = plan({name: {0: [2]}}), plan({other: {0: [3, 2]}}, "second.json")
     assert ours("execute", "--reassignment-json-file", first, "--throttle", SLOW).code == 0
+    own = {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2"}
+    look.lists(name, own)
+    look.rates(dict.fromkeys((1, 2), at(SLOW)))
+    look.replicas(name, {0: [2, 1]})
     refused = ours("execute", "--reassignment-json-file", second)
     assert refused.code == 1
     assert "Cannot execute because there is an existing partition assignment.  Use --additional" in refused.err
@@ -89,50 +98,59 @@ def test_a_reassignment_under_way_is_refused_unless_it_is_additional(ours, topic
 
     # As with Kafka's tool, the rate given with --additional holds for what is under way too.
     assert ours("execute", "--reassignment-json-file", second, "--additional", "--throttle", 20_000).code == 0
-    assert look.throttled(name)[1][1] == dict.fromkeys((LEADER_RATE, FOLLOWER_RATE), "20000")
-    assert look.throttled(name)[0] == {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2"}
+    look.rates(dict.fromkeys((1, 2, 3), at(20_000)))
+    look.lists(name, own)
+    look.lists(other, {LEADER_REPLICAS: "0:1,0:2", FOLLOWER_REPLICAS: "0:3"})
 
     # The second is done, but its rates are those of the first too.
     kept = ours("verify", "--reassignment-json-file", second, "--wait")
     assert (kept.code, "Throttles stay for now: 1 reassignments" in kept.err) == (3, True)
-    assert look.throttled(other)[1][1]
+    look.rates(dict.fromkeys((1, 2, 3), at(20_000)))
     faster = ours("execute", "--reassignment-json-file", first, "--additional", "--throttle", 90_000_000)
     assert "Nothing to start" in faster.out
     assert ours("verify", "--reassignment-json-file", first, "--wait").code == 0
     assert ours("verify", "--reassignment-json-file", second).code == 0
-    assert look.throttled(name) == ({}, {})
-    assert look.throttled(other) == ({}, {})
+    look.unthrottled(name, other)
 
 
 def test_a_target_in_flight_is_replaced_and_the_senders_stay(ours, topic, plan, cluster, look):
     name = topic("execute-override", [[1]], size=3_000_000)
     first, second = plan({name: {0: [2]}}), plan({name: {0: [3]}}, "second.json")
     ours("execute", "--reassignment-json-file", first, "--throttle", SLOW)
+    look.lists(name, {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2"})
+    look.rates(dict.fromkeys((1, 2), at(SLOW)))
+    look.replicas(name, {0: [2, 1]})
     assert ours("execute", "--reassignment-json-file", second, "--additional", "--throttle", SLOW).code == 0
-    assert look.throttled(name)[0] == {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2,0:3"}
+    look.lists(name, {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2,0:3"})
+    look.rates(dict.fromkeys((1, 2, 3), at(SLOW)))
     assert [entry.target for entry in cluster.reassignments().values()] == [(3,)]
+    look.replicas(name, {0: [3, 1, 2]})
     wrong = ours("verify", "--reassignment-json-file", first)
     assert (wrong.code, "being reassigned to 3 rather than 2" in wrong.out) == (4, True)
     assert ours("cancel", "--reassignment-json-file", first).code == 0  # whichever is first, nothing is left
     assert ours("cancel", "--reassignment-json-file", second).code == 0
-    assert look.throttled(name) == ({}, {})
+    look.unthrottled(name)
 
 
 def test_back_to_the_originals_in_flight_is_a_cancel_and_then_the_order(ours, topic, plan, look):
     name = topic("execute-return", [[1, 2]], size=3_000_000)
     there, back = plan({name: {0: [3, 4]}}), plan({name: {0: [2, 1]}}, "back.json")
     ours("execute", "--reassignment-json-file", there, "--throttle", SLOW)
+    look.rates(dict.fromkeys((1, 2, 3, 4), at(SLOW)))
+    look.replicas(name, {0: [3, 4, 1, 2]})
     answer = ours("execute", "--reassignment-json-file", back, "--additional", "--wait")
     assert (answer.code, "its reassignment was cancelled" in answer.out) == (0, True)
     look.moved(name, {0: [2, 1]})
     assert ours("cancel", "--reassignment-json-file", there).code == 0
-    assert look.throttled(name) == ({}, {})
+    look.unthrottled(name)
 
 
 def test_a_target_that_the_controller_would_never_end_is_reached(ours, topic, plan, look):
     name = topic("execute-stuck", [[1, 2]], size=2_000_000)
     path = plan({name: {0: [3, 4]}})
     assert ours("execute", "--reassignment-json-file", path, "--throttle", SLOW).code == 0
+    look.rates(dict.fromkeys((1, 2, 3, 4), at(SLOW)))
+    look.replicas(name, {0: [3, 4, 1, 2]})
     path = plan({name: {0: [1, 3]}}, "other.json")
     answer = ours("execute", "--reassignment-json-file", path, "--additional")
     assert answer.code == 0
@@ -143,10 +161,11 @@ def test_a_target_that_the_controller_would_never_end_is_reached(ours, topic, pl
     look.moved(name, {0: [1, 3]})
 
 
-def test_a_file_written_anew_is_another_plan(ours, topic, plan):
+def test_a_file_written_anew_is_another_plan(ours, topic, plan, look):
     name = topic("execute-anew", [[1, 2]])
     path = plan({name: {0: [2, 1]}})
     assert ours("execute", "--reassignment-json-file", path, "--wait").code == 0
+    look.moved(name, {0: [2, 1]})
     path = plan({name: {0: [1, 2]}})
     again = ours("execute", "--reassignment-json-file", path, "--output", "json")
     assert again.json["rollback"]["partitions"][0]["replicas"] == [2, 1]
@@ -160,4 +179,4 @@ def test_a_log_dir_that_is_not_there_is_refused_before_anything_is_changed(ours,
     refused = ours("execute", "--reassignment-json-file", path, "--throttle", 1_000_000)
     assert refused.code == 1
     assert f"{name}-0-3: broker 3 has no log dir /no/such/dir" in refused.err
-    assert look.throttled(name) == ({}, {})
+    look.unthrottled(name)

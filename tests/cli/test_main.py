@@ -45,7 +45,7 @@ def test_a_process_of_its_own_reads_command_config_and_prints_one_object(kafka, 
     config.write_text("# as Kafka's tools read it\nsecurity.protocol=PLAINTEXT\nrequest.timeout.ms: 20000\n")
     words = ["list", "--bootstrap-server", kafka.bootstrap_servers, "--command-config", str(config), "--output", "json"]
     program = "from rebalance_lib.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, check=False, timeout=240)
     assert (done.returncode, json.loads(done.stdout), done.stderr) == (0, {"reassignments": []}, b"")
 
 

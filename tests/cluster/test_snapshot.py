@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 from rebalance_lib.cluster import take_snapshot
-from rebalance_lib.execution.throttle import FOLLOWER_REPLICAS, LEADER_RATE
+from rebalance_lib.execution.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
 from rebalance_lib.plan import current_assignment
 from rebalance_lib.topology import Snapshot, TopicPartition
+from tests.everywhere import set_broker, set_topic, wait_for_alive, wait_for_in_sync, wait_for_replicas
+from tests.waiting import wait_for
 
 
 def rows(snapshot, topic):
@@ -16,6 +16,7 @@ def rows(snapshot, topic):
 
 def test_replicas_have_their_own_size_leader_isr_and_log_dir(cluster, kafka, topic):
     name = topic("snapshot-sizes", [[2, 1], [3, 4]], size=50_000)
+    wait_for_in_sync(cluster, name, {0: {1, 2}, 1: {3, 4}})
     snapshot = take_snapshot(cluster)
     found = rows(snapshot, name)
     assert [(r["partition"], r["position"], r["broker"], r["leader"]) for r in found] == [
@@ -46,18 +47,18 @@ def test_brokers_have_racks_and_log_dirs(cluster):
 def test_a_replica_that_is_only_being_added_does_not_raise_the_replication_factor(cluster, topic):
     name = topic("snapshot-adding", [[1]], size=2_000_000)
     partition = TopicPartition(name, 0)
-    cluster.alter_topic_config(name, {FOLLOWER_REPLICAS: "0:2"})
-    cluster.alter_broker_config(2, {"follower.replication.throttled.rate": "100000"})
+    set_topic(cluster, name, {FOLLOWER_REPLICAS: "0:2"})
+    set_broker(cluster, 2, {FOLLOWER_RATE: "10000"})
     cluster.reassign({partition: [2]})
+    wait_for_replicas(cluster, name, {0: (2, 1)})
     snapshot = take_snapshot(cluster)
     assert [(r["broker"], r["adding"], r["removing"]) for r in rows(snapshot, name)] == [
         (2, True, False),
         (1, False, True),
     ]
     assert current_assignment(snapshot).as_dict()[partition] == (1,)
-    cluster.alter_broker_config(2, {"follower.replication.throttled.rate": None})
-    while cluster.reassignments():
-        time.sleep(0.2)
+    set_broker(cluster, 2, {FOLLOWER_RATE: None})
+    wait_for(cluster.reassignments, {})
     assert LEADER_RATE not in cluster.broker_config(2, [LEADER_RATE])
 
 
@@ -75,8 +76,8 @@ def test_a_dead_broker_is_marked_and_its_replicas_have_no_size(new_kafka):
         with Cluster({"bootstrap_servers": kafka.bootstrap_servers}) as cluster:
             assert cluster._ask("", "describe_cluster", attempts=2)
     with Cluster({"bootstrap_servers": kafka.bootstrap_servers}) as cluster:
-        while 2 in cluster.alive_brokers():
-            time.sleep(0.2)
+        wait_for_alive(cluster, {1})
+        wait_for_in_sync(cluster, "orders", {0: {1}})
         snapshot = take_snapshot(cluster)
     assert snapshot.brokers["alive"].to_pylist() == [True, False]
     assert [broker.id for broker in snapshot.alive_brokers()] == [1]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from rebalance_lib.execution.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from rebalance_lib.reassignment import Brokers, Controller, PartitionState
 from rebalance_lib.topology import TopicPartition
-
-SECONDS = 30
+from tests.everywhere import set_broker, set_topic
+from tests.waiting import wait_for
 
 
 def view(state: PartitionState):
@@ -27,12 +25,11 @@ def view(state: PartitionState):
 def moving(cluster, topic):
     """A partition of 4 MB on 1, 2, 3 whose copy to broker 4 takes its time, beside its model."""
     partition = TopicPartition(topic("model-live", [[1, 2, 3]], size=4_000_000), 0)
-    cluster.alter_topic_config(partition.topic, {FOLLOWER_REPLICAS: "0:4"})
-    cluster.alter_broker_config(4, {FOLLOWER_RATE: "50000"})
+    set_topic(cluster, partition.topic, {FOLLOWER_REPLICAS: "0:4"})
+    set_broker(cluster, 4, {FOLLOWER_RATE: "10000"})
     yield partition, Controller({partition: PartitionState.healthy(1, 2, 3)}, Brokers.all_alive(1, 2, 3, 4))
-    cluster.alter_broker_config(4, {FOLLOWER_RATE: None})
-    while cluster.reassignments():
-        time.sleep(0.2)
+    set_broker(cluster, 4, {FOLLOWER_RATE: None})
+    wait_for(cluster.reassignments, {})
 
 
 @pytest.fixture
@@ -52,12 +49,7 @@ def agree(cluster, moving):
         }
 
     def compare():
-        expected = view(model.state(partition))
-        deadline = time.monotonic() + SECONDS
-        while live() != expected and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert live() == expected
-        return expected
+        return wait_for(live, view(model.state(partition)))
 
     return compare
 
@@ -84,7 +76,7 @@ def test_a_move_is_overridden_in_flight_cancelled_and_carried_out(cluster, movin
     assert (shown["adding"], shown["removing"]) == (set(), set())
 
     reassign((4, 2, 3))
-    cluster.alter_broker_config(4, {FOLLOWER_RATE: None})
+    set_broker(cluster, 4, {FOLLOWER_RATE: None})
     model.caught_up(partition)
     shown = agree()
     assert (shown["replicas"], shown["isr"]) == ((4, 2, 3), {2, 3, 4})
