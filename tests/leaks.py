@@ -1,4 +1,4 @@
-"""Where a secret got to that should be nowhere: in files of any kind, and on the command lines of running programs."""
+"""Where a secret got to that should be nowhere: in files of any kind, and on the command lines of programs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,50 @@ import base64
 import gzip
 import json
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Self
 from urllib.parse import quote, quote_plus
 
 import psutil
 import pyarrow.parquet as pq
 
 SHORTEST = 8  # what is shorter is somewhere by chance
+LOOK_SECONDS = 0.3  # between two looks at all programs
+
+
+class CommandLines:
+    """Looks at the command lines of all programs, again and again until it is closed: many live for seconds only.
+
+    Args:
+        secret: What none of them may show; `leaks` has those that did.
+        kept: Words; `kept` has the command lines with one of them, to tell that there was something to see.
+    """
+
+    def __init__(self, secret: str, kept: Iterable[str] = ()) -> None:
+        self._forms, self._words = _forms(secret), tuple(kept)
+        self.leaks: set[str] = set()
+        self.kept: set[str] = set()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(LOOK_SECONDS):
+            for line, process in _running():
+                if any(word in line for word in self._words):
+                    self.kept.add(line)
+                if _shows(line.encode(), self._forms):
+                    self.leaks.add(process)
 
 
 def leaks(secret: str, directories: Iterable[Path]) -> list[str]:
@@ -73,7 +108,11 @@ def _rows(file: Path) -> Iterator[bytes]:
 
 
 def _command_lines(forms: frozenset[bytes]) -> Iterator[str]:
+    return (process for line, process in _running() if _shows(line.encode(), forms))
+
+
+def _running() -> Iterator[tuple[str, str]]:
+    """The command line of each running program, and how to call the program."""
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if _shows(" ".join(process.cmdline()).encode(), forms):
-                yield f"process {process.pid}, {process.name()}"
+            yield " ".join(process.cmdline()), f"process {process.pid}, {process.name()}"

@@ -151,7 +151,7 @@ def test_what_another_process_writes_is_seen(bucket):
     assert run.names() == ["a"]
     assert not run.exists("b")
     program = "import sys; from rebalance_lib.artifacts import Artifacts; Artifacts(sys.argv[1]).write_text('b', '2')"
-    subprocess.run([sys.executable, "-c", program, run.uri], check=True, timeout=60, cwd=Path(__file__).parents[1])
+    subprocess.run([sys.executable, "-c", program, run.uri], check=True, timeout=240, cwd=Path(__file__).parents[1])
     assert run.exists("b")
     assert run.names() == ["a", "b"]
     assert run.read_text("b") == "2"

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.leaks import leaks
+from tests.leaks import CommandLines, leaks
+from tests.waiting import wait_for
 
 SECRET = 'pla"nted/pä55 word'  # noqa: S105
 
@@ -60,6 +61,18 @@ def test_a_secret_on_a_command_line_is_found():
     finally:
         program.communicate(b"\n")
     assert leaks(SECRET, []) == []
+
+
+def test_a_secret_on_the_command_line_of_a_program_that_has_ended_was_seen():
+    with CommandLines(SECRET, kept=["input()", "no such word"]) as watched:
+        assert watched.leaks == set()
+        program = subprocess.Popen([sys.executable, "-c", "input()", SECRET], stdin=subprocess.PIPE)
+        try:
+            (found,) = wait_for(lambda: set(watched.leaks))
+        finally:
+            program.communicate(b"\n")
+    assert found.startswith(f"process {program.pid}, ")
+    assert [line for line in watched.kept if SECRET in line] == [f"{sys.executable} -c input() {SECRET}"]
 
 
 def test_what_is_too_short_to_be_found_is_refused():

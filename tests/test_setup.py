@@ -31,7 +31,7 @@ def machine(tmp_path):
     def setup() -> subprocess.CompletedProcess[str]:
         environment = {"PATH": str(path), "HOME": os.environ["HOME"]}
         return subprocess.run(
-            ["make", "setup"], cwd=project, env=environment, capture_output=True, text=True, check=False, timeout=30
+            ["make", "setup"], cwd=project, env=environment, capture_output=True, text=True, check=False, timeout=300
         )
 
     return add, setup
@@ -78,7 +78,7 @@ def test_without_prometheus_and_without_apt_the_tests_say_what_to_install(machin
             capture_output=True,
             text=True,
             check=False,
-            timeout=30,
+            timeout=300,
         )
 
     answer = ask()

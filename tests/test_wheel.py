@@ -76,14 +76,14 @@ def wheel(tmp_path_factory):
         "--out-dir",
         directory,
     ]
-    subprocess.run([UV, *build, ROOT], check=True, capture_output=True, timeout=60)
+    subprocess.run([UV, *build, ROOT], check=True, capture_output=True, timeout=300)
     (built,) = directory.glob("*.whl")
     return built
 
 
 def environment(directory):
     """A Python with everything that is installed here but this project."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory], check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory], check=True, timeout=300)
     here = Path(sysconfig.get_path("purelib"))
     there = directory / here.relative_to(sys.prefix)
     for entry in here.iterdir():
@@ -103,7 +103,7 @@ def installed(tmp_path_factory, wheel):
     """A Python with the wheel."""
     python = environment(tmp_path_factory.mktemp("installed"))
     subprocess.run(
-        [UV, "pip", "install", "--quiet", "--offline", "--no-deps", "--python", python, wheel], check=True, timeout=60
+        [UV, "pip", "install", "--quiet", "--offline", "--no-deps", "--python", python, wheel], check=True, timeout=300
     )
     return python
 
@@ -131,7 +131,7 @@ def look(tmp_path):
             check=False,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
         )
         assert answer.returncode == 0, answer.stderr
         return json.loads(answer.stdout.splitlines()[-1])

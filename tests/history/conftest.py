@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +12,7 @@ from threading import Thread
 import pytest
 
 from sandbox.ports import free_port
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 USER, PASSWORD = "admin", "test"
@@ -97,9 +97,9 @@ def prometheus(exporters: Exporters, tmp_path_factory: pytest.TempPathFactory) -
 def _wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     import socket
 
-    while True:
+    def listens() -> bool:
         assert process.poll() is None, log.read_text()
         with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_for(listens, tell=log.read_text)

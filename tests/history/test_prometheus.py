@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -23,6 +22,7 @@ from rebalance_lib.history import (
     read_samples,
 )
 from tests.history.conftest import PASSWORD, USER
+from tests.waiting import wait_for
 
 BROKERS = {"kafka-1:7071": 1, "kafka-2:7071": 2}
 SECOND = timedelta(seconds=1)
@@ -50,23 +50,21 @@ def now():
     return datetime.now(UTC)
 
 
-def wait_for(source, topic, sizes):
+def wait_for_sizes(source, topic, sizes):
     """Wait until Prometheus shows these sizes of a topic's replicas, by broker; gives the last second before."""
-    while True:
+
+    def shown():
         at = now().replace(microsecond=0)
-        try:
-            ((_, rows),) = read_samples(source, start=at, end=at + SECOND, step=SECOND)
-        except RebalanceError:
-            rows = HISTORY.empty_table()
-        if {row["broker"]: row["size_bytes"] for row in rows.to_pylist() if row["topic"] == topic} == sizes:
-            return at
-        time.sleep(0.2)
+        ((_, rows),) = read_samples(source, start=at, end=at + SECOND, step=SECOND)
+        return at, {row["broker"]: row["size_bytes"] for row in rows.to_pylist() if row["topic"] == topic}
+
+    return wait_for(shown, lambda found: found[1] == sizes, passing=RebalanceError)[0]
 
 
 def test_what_prometheus_scraped_is_history_like_any_other(prometheus, source, tmp_path):
     pages = prometheus.exporters.pages
     pages["/1"], pages["/2"] = page([("orders", 0, 100, 0, 9)]), page([("orders", 0, 110, 0, 10), ("logs", 3, 5, 1, 2)])
-    first = wait_for(source, "orders", {1: 100, 2: 110})
+    first = wait_for_sizes(source, "orders", {1: 100, 2: 110})
     ((taken_at, rows),) = read_samples(source, start=first, end=first + SECOND, step=SECOND)
     assert taken_at == first
     assert rows.schema.equals(HISTORY)
@@ -78,7 +76,7 @@ def test_what_prometheus_scraped_is_history_like_any_other(prometheus, source, t
         ("orders", 0, 1, False, 100, 0, 10),
     ]
     pages["/2"] = page([("orders", 0, 330, 0, 30), ("logs", 3, "NaN", 1, 2)])
-    last = wait_for(source, "orders", {1: 100, 2: 330})
+    last = wait_for_sizes(source, "orders", {1: 100, 2: 330})
 
     history = Artifacts.at(tmp_path)
     files = import_history(history, "c", source, start=first, end=last + SECOND, step=SECOND)
@@ -100,9 +98,13 @@ def test_queries_and_labels_can_be_others_and_a_query_may_name_the_leaders(prome
         queries=Queries(size="bytes", start_offset="first", end_offset="next", leader="isr > 0"),
         labels=Labels(topic="name", partition="p"),
     )
-    at = wait_for(other, "replica", {1: 70, 2: 80})
-    while not (found := leaders(other, at)):
-        at = now().replace(microsecond=0)
+    wait_for_sizes(other, "replica", {1: 70, 2: 80})
+
+    def last_second():
+        second = now().replace(microsecond=0)
+        return second, leaders(other, second)
+
+    at, found = wait_for(last_second, lambda answer: answer[1], passing=RebalanceError)
     assert found == {"replica": 1}
     assert leaders(replace(other, queries=replace(other.queries, leader="")), at) == {"replica": 2}
 

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from kafka.errors import KafkaError
 
 from sandbox import Sandbox, SandboxError, ports
 from sandbox import cluster as sandbox_cluster
+from tests.waiting import wait_for
 
 
 def brokers_alive(kafka: Sandbox) -> set[int]:
@@ -31,13 +31,6 @@ def brokers_alive(kafka: Sandbox) -> set[int]:
 
 def kafka_processes(directory: Path | str) -> list[psutil.Process]:
     return [p for p in psutil.process_iter(["cmdline"]) if any(str(directory) in a for a in p.info["cmdline"] or [])]
-
-
-def wait_until(condition, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.2)
 
 
 def test_brokers_have_racks_and_two_log_dirs(kafka):
@@ -66,22 +59,22 @@ def test_a_broker_is_added_killed_restarted_paused_and_resumed_beside_another_sa
     other = new_kafka(brokers=1, racks=0)
     assert other.cluster_id != kafka.cluster_id
     assert other.add_brokers(1, rack="far") == [2]
-    assert brokers_alive(other) == {1, 2}
+    wait_for(lambda: brokers_alive(other), {1, 2})
 
     port = other.nodes[2].port
     other.kill(2)
     assert other.nodes[2].state() == "dead"
-    wait_until(lambda: brokers_alive(other) == {1})
+    wait_for(lambda: brokers_alive(other), {1})
     other.restart(2)
-    assert brokers_alive(other) == {1, 2}
+    wait_for(lambda: brokers_alive(other), {1, 2})
     assert other.nodes[2].port == port
 
     other.pause(2)
-    wait_until(lambda: other.nodes[2].state() == "paused")
-    wait_until(lambda: brokers_alive(other) == {1})
+    wait_for(other.nodes[2].state, "paused")
+    wait_for(lambda: brokers_alive(other), {1})
     other.resume(2)
-    wait_until(lambda: brokers_alive(other) == {1, 2})
-    assert brokers_alive(kafka) == {1, 2, 3, 4}
+    wait_for(lambda: brokers_alive(other), {1, 2})
+    wait_for(lambda: brokers_alive(kafka), {1, 2, 3, 4})
 
     directory = other.directory
     other.stop()
@@ -97,7 +90,7 @@ def test_a_port_taken_between_look_and_bind_is_replaced(monkeypatch):
         monkeypatch.setattr(sandbox_cluster, "free_port", lambda used: given.pop() if given else ports.free_port(used))
         with Sandbox(brokers=1) as kafka:
             assert given == []
-            assert brokers_alive(kafka) == {1}
+            wait_for(lambda: brokers_alive(kafka), {1})
 
 
 def test_a_taken_port_is_not_chosen(monkeypatch):
@@ -121,19 +114,19 @@ def test_nothing_is_left_when_the_process_that_holds_it_gets(number):
         assert len(kafkas) == 2
         directory = Path(kafkas[0].cmdline()[-1]).parents[1]
         holder.send_signal(number)
-        holder.wait(30)
-    wait_until(lambda: not any(child.is_running() for child in children))
-    wait_until(lambda: not directory.exists())
+        holder.wait(180)
+    wait_for(lambda: not any(child.is_running() for child in children))
+    wait_for(lambda: not directory.exists())
 
 
 def test_nothing_is_left_when_it_is_interrupted_while_it_starts(tmp_path):
     command = [sys.executable, "-m", "sandbox", "run", "--brokers", "1"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment) as holder:
-        wait_until(lambda: kafka_processes(tmp_path))  # formatting its storage
+        wait_for(lambda: kafka_processes(tmp_path))  # formatting its storage
         holder.send_signal(signal.SIGINT)
-        holder.wait(30)
-    wait_until(lambda: kafka_processes(tmp_path) == [])
+        holder.wait(180)
+    wait_for(lambda: kafka_processes(tmp_path) == [])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -151,9 +144,9 @@ def test_from_the_command_line(tmp_path):
         assert [line.split()[-1] for line in run("status").splitlines()] == ["running", "dead", "running"]
         run("restart", "2")
         run("pause", "2")
-        assert "paused" in run("status")
+        wait_for(lambda: run("status"), lambda told: "paused" in told)  # a signal takes its time
         run("resume", "2")
-        assert "paused" not in run("status")
+        wait_for(lambda: run("status"), lambda told: "paused" not in told)
     finally:
         run("down")
     assert not directory.exists()
