@@ -11,20 +11,30 @@ from demo.__main__ import ANSWER_AFTER
 from demo.airflow import USER, LocalAirflow
 from demo.api import FINISHED, AirflowApi
 from rebalance_lib.execution import Run
+from tests import waiting
 from tests.e2e.processes import processes_below
+from tests.leaks import CommandLines
 
 IMPATIENT = {  # tests wait for what Airflow does next, and much of that is Airflow waiting for the next look
     "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
-    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",  # a killed worker is missed soon
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",  # a killed worker is missed, a slow one is not
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",  # for so long, a task that has ended may keep its worker
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",  # no DAG file changes meanwhile
 }
 SECRET = "a-planted-secret-93c1f0"  # noqa: S105 - it is there to be looked for
+SPARK_JOB, TASK = "compute_placement.py", "airflow worker"  # in the command lines of what works with the secret at hand
 
 
 @pytest.fixture(scope="session")
-def airflow(kafka, tmp_path_factory):
+def command_lines():
+    """The command lines of all that runs, from before Airflow starts."""
+    with CommandLines(SECRET, kept=[SPARK_JOB, TASK]) as watched:
+        yield watched
+
+
+@pytest.fixture(scope="session")
+def airflow(kafka, command_lines, tmp_path_factory):
     """A real Airflow whose Kafka connection has a password, which must never be seen anywhere."""
     directory = tmp_path_factory.mktemp("e2e")
     connection = {
@@ -57,12 +67,9 @@ def api(airflow):
     return client
 
 
-def wait_for(what, states=dict, seconds=400):
-    deadline = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < deadline, states()
-        time.sleep(0.5)
-    return found
+def wait_for(what, states, expected=waiting.TRUE, *, pause=0.5):
+    """Wait for what Airflow does next, which takes its time; ``states`` tells how far it was."""
+    return waiting.wait_for(what, expected, seconds=600, pause=pause, tell=states)
 
 
 def wait_for_review(api, run_id):
@@ -93,7 +100,7 @@ def answer(api, conf, option, changed=None):
 def wait_until_moving(api, run_id):
     """Wait until the sensor waits in the triggerer, and has told how far the run is."""
     wait_for(lambda: api.xcom(run_id, "verify_plan", "progress"), lambda: api.task_states(run_id))
-    assert api.task_states(run_id)["verify_plan"] == "deferred"
+    wait_for(lambda: api.task_states(run_id)["verify_plan"], lambda: api.task_states(run_id), "deferred")
 
 
 def end(api, run_id):

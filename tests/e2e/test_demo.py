@@ -7,10 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.e2e.processes import processes_below
-from tests.e2e.test_local_airflow import wait_for
-from tests.sandbox.test_sandbox import kafka_processes
+import pytest
 
+from tests.e2e.processes import processes_below
+from tests.sandbox.test_sandbox import kafka_processes
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.timeout(900)
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -24,7 +27,7 @@ def test_nothing_is_left_when_the_demo_is_interrupted_while_airflow_starts():
         assert kafka_processes(home)
         demo.send_signal(signal.SIGINT)
         demo.send_signal(signal.SIGINT)
-        assert demo.wait(60) == 130
-    wait_for(lambda: kafka_processes(home) == [])
+        assert demo.wait(240) == 130
+    wait_for(lambda: kafka_processes(home), [])
     assert not home.exists()
-    assert processes_below(home) == []
+    wait_for(lambda: processes_below(home), [])
