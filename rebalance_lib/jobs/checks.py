@@ -3,7 +3,10 @@
 The files are read as any program would read them, for all runs of the job at once, and every statement of `invariants`
 is asked of them. What answers is a violation, and its run is not published.
 
+    load_snapshots(spark, {0: run, 1: other}, request)
     violations(spark, {0: Written(...), 1: Written(...)}, request)   ->   {1: ["full: rack-spread: orders-0: ..."]}
+
+The snapshots are read apart, since that can be done before anything is written.
 """
 
 from __future__ import annotations
@@ -12,7 +15,6 @@ import fnmatch
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -47,9 +49,8 @@ _SUMMARY = (
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A run and the directory where its files wait to be published."""
+    """The directory where the files of a run wait to be published."""
 
-    run: Artifacts
     staging: Artifacts
 
     @property
@@ -64,11 +65,7 @@ class Written:
 
 def violations(spark: SparkSession, written: Mapping[int, Written], request: Request) -> dict[int, list[str]]:
     """By run, a line for each invariant that a candidate breaks, with the first place where it does."""
-    # What only the snapshots are needed for is worked out beside the reading of plans: either leaves cores idle.
-    with ThreadPoolExecutor(1) as beside:
-        of_snapshots = beside.submit(_load_snapshots, spark, written, request)
-        _load_results(spark, written)
-        of_snapshots.result()
+    _load_results(spark, written)
     _create(spark, OF_CHANGES, request)
     broken = {row.view for row in spark.sql(_statement(broken_views(), request)).collect()}
     found = spark.sql(_statement(messages(broken), request)).collect() if broken else []
@@ -93,9 +90,9 @@ def _create(spark: SparkSession, views: Mapping[str, str], request: Request) -> 
         (_kept(frame) if name in KEPT else frame).createOrReplaceTempView(name)
 
 
-def _load_snapshots(spark: SparkSession, written: Mapping[int, Written], request: Request) -> None:
+def load_snapshots(spark: SparkSession, runs: Mapping[int, Artifacts], request: Request) -> None:
     """Make views of the clusters as they are, each row with the number of its run."""
-    snapshots = {number: one.run / SNAPSHOT for number, one in written.items()}
+    snapshots = {number: run / SNAPSHOT for number, run in runs.items()}
     _parquet(spark, _REPLICAS, snapshots, "replicas.parquet").createOrReplaceTempView("replicas")
     _parquet(spark, _BROKERS, snapshots, "brokers.parquet").createOrReplaceTempView("registered")
     gaps = spark.sql("SELECT 1 FROM replicas WHERE adding OR size_bytes IS NULL LIMIT 1").collect()

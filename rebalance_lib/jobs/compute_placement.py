@@ -19,7 +19,8 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +30,7 @@ from pyspark.sql import SparkSession
 from rebalance_lib.artifacts import PLAN, RATES, Artifacts
 from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.history import RATE_COLUMNS, clusters, window_until
-from rebalance_lib.jobs.checks import Written, violations
+from rebalance_lib.jobs.checks import Written, load_snapshots, violations
 from rebalance_lib.jobs.groups import write_impacts
 from rebalance_lib.jobs.history import Window, window_loads
 from rebalance_lib.jobs.tasks import (
@@ -152,8 +153,16 @@ def compute(spark: SparkSession, runs: Sequence[RunState], history: str | None =
     begun = time.perf_counter()
     write_impacts(spark, {number: run.task for number, run in enumerate(_good(runs))})
     groups = time.perf_counter() - begun
-    perform(spark, ((run, WriteTask(run.task, (("plan", run.seconds), ("groups", groups)))) for run in _good(runs)))
-    publish(spark, _good(runs))
+    planned = _good(runs)
+    if not planned:
+        return
+    # To write the files of one cluster keeps one core busy; what the checks need of the snapshots goes on beside it.
+    with ThreadPoolExecutor(1) as beside:
+        places = {number: Artifacts(run.task.uri) for number, run in enumerate(planned)}
+        loading = beside.submit(load_snapshots, spark, places, planned[0].task.request)
+        perform(spark, ((run, WriteTask(run.task, (("plan", run.seconds), ("groups", groups)))) for run in planned))
+        loading.result()
+    publish(spark, {number: run for number, run in enumerate(planned) if not run.errors})
 
 
 def perform(spark: SparkSession, work: Iterable[tuple[RunState, Task]]) -> None:
@@ -169,14 +178,14 @@ def perform(spark: SparkSession, work: Iterable[tuple[RunState, Task]]) -> None:
             run.errors = (*run.errors, row.error)
 
 
-def publish(spark: SparkSession, runs: Sequence[RunState]) -> None:
+def publish(spark: SparkSession, runs: Mapping[int, RunState]) -> None:
     """Let the files of those runs appear that break no invariant."""
     if not runs:
         return
-    written = {number: Written(Artifacts(run.task.uri), Artifacts(run.task.staging)) for number, run in enumerate(runs)}
+    written = {number: Written(Artifacts(run.task.staging)) for number, run in runs.items()}
     # Runs differ in shards alone, which no invariant looks at.
-    found = violations(spark, written, runs[0].task.request)
-    for number, run in enumerate(runs):
+    found = violations(spark, written, next(iter(runs.values())).task.request)
+    for number, run in runs.items():
         run.errors = tuple(f"the plan breaks a rule: {line}" for line in found.get(number, []))
         if not run.errors:
             (Artifacts(run.task.uri) / PLAN).publish(Artifacts(run.task.staging))

@@ -5,6 +5,7 @@
     placed       replicas that hold data now, with the bytes that the planner counts for them
     topics       how many partitions each has, and whether the request lets them change
     brokers      what each holds, and what the request makes of it
+    held         the replicas of each partition
     changes      each entry of a plan beside the replicas as they are
     slots        a row for each broker that such a partition is on, before or after
     tally        what comes to and goes from each broker and log dir
@@ -71,6 +72,10 @@ OF_SNAPSHOTS = {
         FROM (SELECT run, rack, count(*) AS brokers FROM seats WHERE rack IS NOT NULL AND alive AND NOT leaving
             GROUP BY run, rack)
         GROUP BY run""",
+    "held": """
+        SELECT run, topic, partition, sort_array(collect_list(struct(position, broker, bytes, log_dir))) AS held,
+            coalesce(max(size_bytes) FILTER (WHERE leader), max(size_bytes), 0) AS copy
+        FROM placed GROUP BY run, topic, partition""",
     "dirs": """
         SELECT run, broker, dir.path AS log_dir, dir.usable_bytes - ceil(dir.total_bytes * (1 - :max_fill)) AS free
         FROM brokers LATERAL VIEW explode(log_dirs) AS dir""",
@@ -81,11 +86,7 @@ OF_CHANGES = {
             replicas, log_dirs, coalesce(held, array()) AS held, held IS NOT NULL AS known, coalesce(copy, 0) AS copy,
             coalesce(held.broker, array()) AS before, chosen, partitions, factor,
             held IS NOT NULL AND array_sort(held.broker) <> array_sort(replicas) AS moves
-        FROM entries LEFT JOIN (
-            SELECT run, topic, partition, sort_array(collect_list(struct(position, broker, bytes, log_dir))) AS held,
-                coalesce(max(size_bytes) FILTER (WHERE leader), max(size_bytes), 0) AS copy
-            FROM placed GROUP BY run, topic, partition
-        ) USING (run, topic, partition) LEFT JOIN topics USING (run, topic)""",
+        FROM entries LEFT JOIN held USING (run, topic, partition) LEFT JOIN topics USING (run, topic)""",
     "slots": """
         SELECT /*+ BROADCAST(seats) */ run, candidate, entry, name, copy, moves, broker, was, leads, led,
             nullif(named, 'any') AS named, takes, excluded, leaving, alive, rack, dir, paths, was IS NULL AS comes, goes
@@ -189,4 +190,4 @@ OF_CHANGES = {
             LEFT JOIN (SELECT run, count(*) AS copies, sum(bytes) AS bytes FROM moves GROUP BY run) USING (run)""",
     "digests": "SELECT run, candidate, digest, found FROM told JOIN files USING (run, candidate)",
 }
-KEPT = ("topics", "brokers", "seats", "rooms", "changes", "tally", "counted")
+KEPT = ("topics", "brokers", "seats", "rooms", "held", "changes", "tally", "counted")

@@ -12,7 +12,7 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.execution import Run
 from rebalance_lib.history import write_rates
 from rebalance_lib.jobs import compute_placement as job
-from rebalance_lib.jobs.checks import Written, violations
+from rebalance_lib.jobs.checks import Written, load_snapshots, violations
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Choice, ClusterModel, Mode, Request, candidates
 from rebalance_lib.report import write_choice
@@ -155,10 +155,11 @@ def written(directory, request):
     model = ClusterModel.of(snapshot)
     staging = run.artifacts / "staged"
     write_choice(staging, Choice(model, request, candidates(model, request), {}))
-    return Written(run.artifacts, staging)
+    return Written(staging)
 
 
 def found(spark, one, request):
+    load_snapshots(spark, {0: Artifacts(one.staging.uri.removesuffix("/staged"))}, request)
     return "\n".join(violations(spark, {0: one}, request).get(0, []))
 
 
@@ -215,6 +216,7 @@ def test_a_written_plan_that_breaks_a_rule_is_found_out(kind, spark, tmp_path, o
         listed = entries(several[number])
         breaks(listed)
         rewrite(several[number], listed)
+    load_snapshots(spark, {number: place / str(number) for number in several}, request)
     said = {number: "\n".join(lines) for number, lines in violations(spark, several, request).items()}
     assert sorted(said) == list(range(len(BROKEN))), "the last one was left alone"
     for number, rule in enumerate(BROKEN):
