@@ -24,12 +24,12 @@ def scored(**parameters):
     return figures
 
 
-@pytest.mark.parametrize("seed", [11, 12])
+@pytest.mark.parametrize("seed", [11, 12, 13, 14])
 @pytest.mark.parametrize("scenario", ["expand", "skew", "decommission", "steady"])
 def test_three_racks_and_three_replicas(scenario, seed):
     figures = scored(scenario=scenario, partitions=6000, brokers=30, seed=seed)
     assert figures["bytes_over_best"] <= 1.01
-    assert figures["replicas_over_best"] <= 1.03
+    assert figures["replicas_over_best"] <= 1.02
     assert figures["leaders_over_best"] <= 1.02
     assert figures["bytes_over_least"] <= 1.02
     assert figures["move_efficiency"] >= 1 / 1.02
