@@ -95,7 +95,9 @@ def request_params() -> dict[str, Param]:
         "allowed_brokers": _list(
             "Allowed brokers", "Ids of those that may be given replicas, one per line. Empty: all that are alive.", WHAT
         ),
-        "excluded_brokers": _list("Brokers left alone", "Ids of those that neither give nor take, one per line.", WHAT),
+        "excluded_brokers": _list(
+            "Brokers left alone", "Ids of those that neither give nor take, replicas or leaders, one per line.", WHAT
+        ),
         "include_internal": _flag(
             "Internal topics too", "Move __consumer_offsets and its like.", default=False, section=WHAT
         ),
