@@ -25,7 +25,7 @@ import yaml
 from airflow.sdk import CronTriggerTimetable
 
 from kafka_rebalance_airflow.config import clusters_file
-from kafka_rebalance_airflow.form import rebalance_params
+from kafka_rebalance_airflow.fields import rebalance_params
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.window import Window
 

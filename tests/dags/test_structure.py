@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from kafka_rebalance_airflow.form import MODES
+from kafka_rebalance_airflow.fields import MODES
 from rebalance_lib.planner import Mode
 from tests.dags.conftest import DAGS
 

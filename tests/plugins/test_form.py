@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_rebalance_airflow.form import read_form, rebalance_params
+from kafka_rebalance_airflow.fields import rebalance_params
+from kafka_rebalance_airflow.form import read_form
 
 
 def filled(**given):

@@ -9,7 +9,7 @@ from airflow.sdk import DAG, chain
 
 from kafka_rebalance_airflow.clusters import read_clusters
 from kafka_rebalance_airflow.factories.steps import SOON, of_form
-from kafka_rebalance_airflow.form import request_params, settings_params
+from kafka_rebalance_airflow.fields import request_params, settings_params
 from kafka_rebalance_airflow.operators.fleet import FleetReportOperator
 from kafka_rebalance_airflow.operators.form import CheckFormOperator
 from kafka_rebalance_airflow.operators.plan import ComputePlacementOperator, SnapshotTopologyOperator

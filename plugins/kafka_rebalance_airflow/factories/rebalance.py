@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import DAG, chain
 
 from kafka_rebalance_airflow.factories.steps import KAFKA, MACROS, RUN, SOON, first_steps, last_steps, of_form
-from kafka_rebalance_airflow.form import rebalance_params
+from kafka_rebalance_airflow.fields import rebalance_params
 from kafka_rebalance_airflow.notifications import tell_failure
 from kafka_rebalance_airflow.operators.plan import ComputePlacementOperator, SnapshotTopologyOperator
 

@@ -8,7 +8,7 @@ from airflow.sdk import DAG, chain
 
 from kafka_rebalance_airflow.factories.cancel import run_params
 from kafka_rebalance_airflow.factories.steps import KAFKA, MACROS, SOON, first_steps, last_steps, of_form
-from kafka_rebalance_airflow.form import connection_param, review_params, settings_params
+from kafka_rebalance_airflow.fields import connection_param, review_params, settings_params
 from kafka_rebalance_airflow.notifications import tell_failure
 from kafka_rebalance_airflow.operators.plan import PrepareRollbackOperator
 
