@@ -18,7 +18,7 @@ REQUESTS = (
     Request(Mode.DRAIN, brokers=(1,)),
     Request(Mode.DISKS),
     Request(Mode.REPLICATION_FACTOR, topics=("t",), replication_factor=1),
-    Request(Mode.LIGHT, fill_level=0.02),
+    Request(Mode.LIGHT, fill_level=0.08),
 )
 
 
@@ -35,10 +35,14 @@ def main() -> None:
 def tiny_cluster() -> Snapshot:
     """Four brokers in two racks with two disks each; all is on two of them."""
     gigabyte = 10**9
-    disks = [{"path": f"/disk{n}", "total_bytes": 1000 * gigabyte, "usable_bytes": 900 * gigabyte} for n in (1, 2)]
+
+    def disks(usable: int) -> list[dict[str, object]]:
+        sizes = {"total_bytes": 1000 * gigabyte, "usable_bytes": usable * gigabyte}
+        return [{"path": f"/disk{n}", **sizes} for n in (1, 2)]
+
     brokers = [
-        {"broker": n, "rack": f"r{n % 2}", "host": f"b{n}", "port": 9092, "alive": True, "log_dirs": disks}
-        for n in range(1, 5)
+        {"broker": n, "rack": f"r{n % 2}", "host": f"b{n}", "port": 9092, "alive": True, "log_dirs": disks(usable)}
+        for n, usable in enumerate((900, 900, 1000, 1000), 1)
     ]
     replicas = [
         {
