@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 from urllib.parse import quote
 
@@ -34,6 +35,8 @@ UP = LOCAL / "up"
 THROTTLE = 5_000_000  # bytes/s; low, so that there is something to see
 STILL_SECONDS = 15.0
 ANSWER_AFTER = 8.0  # seconds; an answer before the parked task has left its worker can cost it a try
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 States = dict[str, tuple[str, float]]  # of each task as last told, and when
 
@@ -135,8 +138,14 @@ def prepare(sandbox: Sandbox, home: Path, stack: ExitStack) -> LocalAirflow:
 
 def finish_undisturbed() -> None:
     """A second Ctrl-C must not keep the first one from stopping everything."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
+
+
+def end(number: int, _: FrameType | None) -> NoReturn:
+    """The first signal ends everything in order; what follows at once must not disturb even the first step of that."""
+    finish_undisturbed()
+    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
 
 def trigger(api: AirflowApi) -> str:
@@ -233,8 +242,8 @@ def tell_where(airflow: LocalAirflow, page: str = "") -> None:
 
 def run_and_report() -> NoReturn:
     """SIGTERM and Ctrl-C clean up like any other end; errors are messages, not tracebacks."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
+    for number in ENDING:
+        signal.signal(number, end)
     try:
         sys.exit(main(prog_name="python -m demo", standalone_mode=False))
     except (KeyboardInterrupt, click.Abort):
