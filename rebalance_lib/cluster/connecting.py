@@ -40,7 +40,7 @@ REFUSED_BY_TLS = re.compile(r"\[SSL: \w*(CERTIFICATE|UNKNOWN_CA)\w*\]")  # by ei
 class UnreachableError(ClusterError):
     """No server could be reached, or none let us in; ``final`` if no other try would change that."""
 
-    def __init__(self, message: str, *, final: bool) -> None:
+    def __init__(self, message: str, *, final: bool = False) -> None:
         super().__init__(message)
         self.final = final
 
