@@ -94,11 +94,12 @@ def _connect_to(settings: Mapping[str, Any], unreached: set[Any]) -> tuple[Kafka
     try:
         return _Admin(unreached, **settings, kafka_client=client), clients[0]
     except (KafkaError, RebalanceError, OSError) as error:
-        cause: BaseException = error
-        for opened in clients:
-            cause = opened.failure or error
-            opened.close()
-        raise (cause if isinstance(cause, KafkaError | RebalanceError | OSError) else error) from error
+        why = error
+    for opened in clients:
+        if isinstance(opened.failure, KafkaError | RebalanceError | OSError):
+            why = opened.failure
+        opened.close()
+    raise why  # out here: raised while it is handled, it would become a cause of its own cause
 
 
 class _Admin(KafkaAdminClient):  # type: ignore[misc]
