@@ -62,6 +62,7 @@ def up(directory: Path, brokers: int, racks: int, controllers: int) -> None:
 def run(brokers: int, racks: int, controllers: int) -> None:
     """Start a cluster in the foreground; Ctrl-C stops it and removes everything."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job begins with it ignored
     with Sandbox(brokers=brokers, racks=racks, controllers=controllers, progress=say) as sandbox:
         click.echo(sandbox.bootstrap_servers)
         say("running; Ctrl-C stops it")
