@@ -58,6 +58,7 @@ def moves(journal: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if event["event"] in (events.BEGAN, events.ASKED):
             latest[name] = {
                 "partition": str(event["partition"]),
+                "replica": event.get("replica"),  # of a copy between log dirs
                 "from": event["from"],
                 "to": event["to"],
                 "log_dirs": event["log_dirs"],

@@ -24,10 +24,11 @@ from dataclasses import replace
 
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import ClusterError, RebalanceError
+from rebalance_lib.execution.audit import moves
 from rebalance_lib.execution.beliefs import Beliefs
 from rebalance_lib.execution.cancellation import asked_to_cancel
 from rebalance_lib.execution.job import Job
-from rebalance_lib.execution.journal import Journal
+from rebalance_lib.execution.journal import ENDED, Journal, read_journal
 from rebalance_lib.execution.keeping import ThrottleKeeper
 from rebalance_lib.execution.leaving import Leaving
 from rebalance_lib.execution.log_dirs import log_dir_moves
@@ -100,6 +101,7 @@ class Engine:
             cluster, job, settings, self._journal, self._tell, leaving=self._leaving, ask_rate=ask_rate
         )
         self._stop = threading.Event()
+        self._checked = False
         self._stalled: tuple[Stall, ...] = ()
         self._refused: tuple[float, float] | None = None  # since when requests fail, and when one last did
         self._told: tuple[str, ...] = ()
@@ -168,6 +170,7 @@ class Engine:
         """Look, measure, set the wanted throttle, remedy stalls, and write the journal."""
         self._heed_others()
         look = self.look()
+        self._note_ends(look)
         progress, sizes = self._meter.read(self._cluster, look.status, look.alive)
         throttle = None
         if self._asked_to_cancel is None:
@@ -185,6 +188,19 @@ class Engine:
             len(look.log_dirs_left),
             self._keeper.held.theirs,
         )
+
+    def _note_ends(self, look: Look) -> None:
+        """At the first check: moves that an earlier process began and that are over have an end in the record, too."""
+        if self._checked:
+            return
+        self._checked = True
+        done = {str(tp) for tp in look.status.having(Status.DONE)}
+        copied = {str(move.replica) for move in look.log_dirs_left}
+        with suppress(RebalanceError):  # it is for the record alone
+            for move in moves(read_journal(self._job.artifacts)):
+                if move["ended"] is None and move["partition"] in done and move["replica"] not in copied:
+                    named = {"replica": move["replica"]} if move["replica"] else {}
+                    self._journal.note(ENDED, partition=move["partition"], bytes=move["bytes"], **named)
 
     def look(self) -> Look:
         """Compare the plan with the cluster, and begin what may begin."""

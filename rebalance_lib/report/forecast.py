@@ -1,7 +1,7 @@
 """The forecast that a review shows of each candidate: a dry run, or an outline where that would take too long.
 
-Plans of up to `COPIES_TO_SIMULATE` copies are simulated, which takes a second at most; larger ones are outlined, in a
-few hundredths of the time that planning them takes.
+Plans of up to `CHANGES_TO_SIMULATE` copies and partitions are simulated, which takes a second at most; larger ones are
+outlined, in a few hundredths of the time that planning them takes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from rebalance_lib.plan import Plan
     from rebalance_lib.planner import ClusterModel
 
-COPIES_TO_SIMULATE = 2000
+CHANGES_TO_SIMULATE = 2000
 
 
 def forecast(plan: Plan, model: ClusterModel, pace: Pace) -> Forecast:
     """The forecast of a plan for partitions that the cluster has."""
     rates = _write_rates(model)
     work = Work.of(plan, model.snapshot, rates)
-    if len(work.copies.size) > COPIES_TO_SIMULATE:
+    if max(len(work.copies.size), len(plan)) > CHANGES_TO_SIMULATE:
         return outline(work, pace, min_insync=model.snapshot.min_insync_replicas())
     return simulate(plan, model.snapshot, pace, write_rates=rates)
 

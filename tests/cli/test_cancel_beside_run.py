@@ -11,7 +11,8 @@ import pytest
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.execution.lock import InUseError, locked
-from tests.execution.running import SLOW, wait_for
+from tests.execution.running import SLOW
+from tests.waiting import wait_for
 
 
 @pytest.fixture

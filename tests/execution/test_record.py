@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from rebalance_lib.execution import carrying
+from rebalance_lib.execution import Engine, carrying
 from rebalance_lib.execution.audit import moves
 from rebalance_lib.execution.carrying import finish
-from rebalance_lib.execution.journal import BEGAN, CANCELLED, ENDED, read_journal
+from rebalance_lib.execution.journal import BEGAN, CANCELLED, ENDED, Journal, read_journal
 from rebalance_lib.topology import TopicPartition
-from tests.execution.running import settings, wait_for
+from tests.execution.running import settings
+from tests.waiting import wait_for
 
 
 def event(kind, at, **facts):
@@ -34,6 +35,20 @@ def test_copies_of_two_replicas_between_log_dirs_are_two_moves():
         ("foo-0", "1", "3"),
         ("foo-0", "2", "4"),
     ]
+
+
+def test_a_move_that_ended_between_two_processes_has_an_end_in_the_record(cluster, topic, make_job):
+    name = topic("record-between", [[2]])
+    job = make_job(cluster, name, [[2]])
+    first = Journal(job.artifacts)
+    first.note(BEGAN, partition=f"{name}-0", **{"from": [1], "to": [2]}, log_dirs={}, bytes=7)
+    first.flush()
+    engine = Engine(cluster, job, settings())
+    for _ in range(2):
+        engine.check()
+    (move,) = moves(read_journal(job.artifacts))
+    assert move["ended"] > move["began"]
+    assert [one["event"] for one in read_journal(job.artifacts)].count(ENDED) == 1
 
 
 def test_leaders_that_do_not_change_are_told_and_written_down(new_kafka, tmp_path, monkeypatch):

@@ -11,8 +11,9 @@ from rebalance_lib.execution.stalls import Cause
 from rebalance_lib.execution.throttle import RATES, dynamic_rates
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
-from tests.execution.running import SLOW, settings, wait_for
+from tests.execution.running import SLOW, settings
 from tests.kafka_data import write_topic
+from tests.waiting import wait_for
 
 FOREVER = {"broker.session.timeout.ms": "600000"}  # the controller takes brokers for alive, whatever they do
 

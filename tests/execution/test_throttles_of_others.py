@@ -34,7 +34,8 @@ from rebalance_lib.execution.throttle import (
 )
 from rebalance_lib.plan import Plan, PlanEntry
 from rebalance_lib.topology import TopicPartition
-from tests.execution.running import SLOW, settings, wait_for
+from tests.execution.running import SLOW, settings
+from tests.waiting import wait_for
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ def test_the_review_forecasts_the_plan_at_its_pace():
 
 
 def test_a_large_plan_is_outlined_and_the_busiest_broker_tells_its_time(monkeypatch):
-    monkeypatch.setattr(forecast, "COPIES_TO_SIMULATE", 0)
+    monkeypatch.setattr(forecast, "CHANGES_TO_SIMULATE", 0)
     found = summarize(choice_of(PLAN), Pace(throttle=1))["forecast"]
     assert (found["exact"], found["seconds"]) == (False, pytest.approx(10 / 0.9 + 0.5))
 
