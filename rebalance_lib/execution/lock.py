@@ -66,7 +66,7 @@ def _wait(file: int, artifacts: Artifacts, seconds: float) -> None:
             return
     waited = f" for {seconds:.0f} s" if seconds else ""
     raise InUseError(
-        f"{artifacts.uri} has been in use{waited}: another command carries this plan out or cleans up after it; wait "
+        f"{artifacts.uri} is in use{waited}: another command carries this plan out or cleans up after it; wait "
         "until it has ended, or end it with kafka-rebalance cancel"
     )
 
