@@ -1,11 +1,11 @@
 # `make` lists what there is. Everything runs from .venv, which `make setup` makes and every other target makes sure of.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up down test lint unit proof lock clean
+.PHONY: help setup demo up down test test-long unit lint lock clean
 
 BIN := .venv/bin
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*  ## /\1	/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup:  ## .venv with the locked dependencies and the command kafka-rebalance; Kafka's jars; Prometheus for the tests
 	@tools/setup.sh
@@ -19,19 +19,23 @@ up: setup  ## the same, left running: approve the plan in the browser
 down:  ## stop what `make up` started
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m demo down; fi
 
-test: setup lint  ## everything that must hold: lint, format, types, tests
-	$(BIN)/pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
+PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
+
+test: setup lint  ## everything that must hold, in about ten minutes: lint, format, types, tests; T="--shuffle 1" to shuffle
+	@echo "test: all tests on a real Kafka, Spark and Airflow; about ten minutes on two cores, progress below"
+	$(PYTEST) $(T)
+
+test-long: setup lint  ## the same, and what only a long run shows: all of the chaos, ten times the random cases
+	@echo "test-long: about an hour on two cores, progress below"
+	$(PYTEST) --long --durations=20 $(T)
+
+unit: setup  ## the tests that need no cluster, in under a minute; make unit T="tests/plan -k digest" for some of them
+	$(PYTEST) -m "not programs" $(T)
 
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-
-unit: setup  ## the tests alone; make unit T="tests/plan -k digest" for some of them
-	$(BIN)/pytest $(T)
-
-proof: setup  ## 10,000 random placements and consumer groups against Kafka's own classes; make test runs fewer
-	REFERENCE_CASES=10000 $(BIN)/pytest tests/placement tests/assignors/test_against_java.py
 
 lock: setup  ## resolve the dependencies of pyproject.toml anew into requirements.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \

@@ -8,8 +8,10 @@ import os
 import shutil
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath, PurePosixPath
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +21,9 @@ from xdist.scheduler import LoadScopeScheduling
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.execution.throttle import RATES
 from sandbox import Sandbox
+from tests import budget
 from tests.kafka_data import delete_topics, write_topic
+from tests.timing import Timing
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -28,8 +32,8 @@ if TYPE_CHECKING:
 pytest_plugins = ["sandbox.pytest_plugin"]
 
 # A right answer from a busy machine is still right: nothing here is a timed test.
-settings.register_profile("kafka-rebalance", deadline=None)
-settings.load_profile("kafka-rebalance")
+settings.register_profile("short", deadline=None, max_examples=40)
+settings.register_profile("long", deadline=None, max_examples=1000)
 
 logging.getLogger("kafka").setLevel(logging.WARNING)  # each connection is news to it: a failing test's own words drown
 
@@ -58,22 +62,60 @@ SMALL_FETCHES = {"replica.fetch.max.bytes": "100000"}
 LEFT_SECONDS = 30  # until a broker has heard that the throttle is off, and the controller that a move was cancelled
 
 
-# What takes longest comes first, so that all processes end together.
-SLOW = ("e2e", "test_chaos.py", "execution", "dags", "jobs", "assignors", "cluster")
+# What takes longest begins first, so that all processes end together. Tests of such a directory share what is costly to
+# start, and stay in one process; elsewhere those of a file do.
+TOGETHER = ("e2e", "dags", "jobs")
+SLOW = ("e2e", "test_chaos.py", "dags", "jobs", "execution", "assignors", "cluster", "cli", "sandbox", "plugins")
+# Fixtures that start other programs: what needs one of them is no unit test.
+PROGRAMS = {"kafka", "new_kafka", "airflow", "spark", "prometheus", "object_store"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How long to look, and in which order."""
+    parser.addoption(
+        "--long",
+        action="store_true",
+        help="also what only a long run shows: tests marked `long`, and more random cases",
+    )
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="files, and the tests of each, in a random order")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell where the time goes; the budget must be known before tests are imported."""
+    config.pluginmanager.register(Timing(config.pluginmanager.get_plugin("terminalreporter")))
+    budget.LONG = config.getoption("--long")
+    settings.load_profile("long" if budget.LONG else "short")
 
 
 def scope(file: PurePath) -> str:
-    """The tests of a directory share what is costly to make and stay in one process; some have it for themselves."""
-    return file.name if file.name in SLOW else file.parent.name
+    """The tests that one process runs together."""
+    return file.parent.name if file.parent.name in TOGETHER else str(file)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest."""
-    rank = {name: place for place, name in enumerate(SLOW)}
-    items.sort(key=lambda item: rank.get(scope(item.path), len(SLOW)))
+def rank(file: PurePath) -> int:
+    """The place of a file among the slow ones."""
+    return next((place for place, name in enumerate(SLOW) if name in (file.name, file.parent.name)), len(SLOW))
 
 
-class ByDirectory(LoadScopeScheduling):
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, or in random order; leave what is long to the long run; mark what is no unit test."""
+    if (seed := config.getoption("--shuffle")) is not None:
+        random = Random(seed)
+        places = defaultdict(random.random)
+        random.shuffle(items)
+        items.sort(key=lambda item: places[scope(item.path)])
+    else:
+        items.sort(key=lambda item: rank(item.path))
+    if not budget.LONG:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+    for item in items:
+        if PROGRAMS.intersection(item.fixturenames):
+            item.add_marker("programs")
+
+
+class ByScope(LoadScopeScheduling):
     """Gives a process all tests of a scope."""
 
     def _split_scope(self, nodeid: str) -> str:
@@ -82,7 +124,7 @@ class ByDirectory(LoadScopeScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
     """What hands tests to processes, with ``--dist loadscope``."""
-    return ByDirectory(config, log)
+    return ByScope(config, log)
 
 
 @pytest.fixture(scope="session")
