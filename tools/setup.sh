@@ -35,7 +35,8 @@ echo "setup: Kafka's jars from Maven (in the background)"
 rm -rf sandbox/libs sandbox/libs.new sandbox/kafka.jsa
 mvn -q -B -ntp -f sandbox/pom.xml dependency:copy-dependencies -DoutputDirectory=libs.new >.maven.log 2>&1 &
 maven=$!
-trap 'kill $maven 2>/dev/null || :' EXIT
+planner=
+trap 'kill $maven $planner 2>/dev/null || :' EXIT
 trap 'exit 130' INT TERM HUP
 
 echo "setup: .venv with the locked dependencies ($("$python" --version))"
@@ -48,7 +49,8 @@ version=$(sed -n 's/^uv==\([^ ]*\).*/\1/p' requirements.lock)
 .venv/bin/uv pip sync -q --python .venv/bin/python --require-hashes requirements.lock
 .venv/bin/uv pip install -q --python .venv/bin/python --no-deps --no-build-isolation -e .
 echo "setup: compiling the loops of planner and assignors"
-.venv/bin/python -m rebalance_lib.planner.warm_up
+.venv/bin/python -m rebalance_lib.planner.warm_up &
+planner=$!
 .venv/bin/python -m rebalance_lib.assignors.warm_up
 
 wait $maven || fail "Maven could not resolve Kafka's jars: $(tail -n 3 .maven.log)"
@@ -56,6 +58,7 @@ rm -f .maven.log
 mv sandbox/libs.new sandbox/libs
 echo "setup: archiving Kafka's classes"
 .venv/bin/python -m sandbox.archive || echo "setup: no archive of Kafka's classes: the sandbox starts more slowly"
+wait $planner || fail "the planner's loops could not be compiled"
 tools/prometheus.sh >/dev/null || :  # only tests need it: they ask again, and fail if it is not there
 stamp >.venv/.ready
 echo "setup: done"

@@ -13,6 +13,7 @@ from bench.score import score
 from rebalance_lib.plan import parse_plan
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_kafkas_generate_places_every_partition_on_the_targets(scenario, tmp_path):
     cluster = generate(Parameters(scenario=scenario, partitions=300, brokers=9))

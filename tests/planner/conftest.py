@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
+from tests.budget import cases
 
-EXAMPLES = int(os.environ.get("PLANNER_EXAMPLES", "12"))
-"""Clusters a statement; ``PLANNER_EXAMPLES=1000`` looks harder."""
+EXAMPLES = cases(8, long=200)

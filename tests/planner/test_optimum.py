@@ -10,7 +10,7 @@ from tests.planner.clusters import cluster, planned, topic
 from tests.planner.conftest import EXAMPLES
 from tests.planner.optimum import least_bytes
 
-CASES = range(max(20, EXAMPLES))
+CASES = range(max(20, EXAMPLES))  # a median needs some
 
 
 def small_cluster(random):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_lib.errors import InvalidInputError
@@ -83,7 +83,6 @@ def clusters(draw):
     }
 
 
-@settings(max_examples=60)
 @given(clusters(), st.sampled_from([None, 1]))
 def test_what_was_written_is_read_back(document, indent):
     found = parse_cluster(json.dumps(document, indent=indent, ensure_ascii=False).encode())
@@ -100,7 +99,6 @@ def test_what_was_written_is_read_back(document, indent):
 VALUES = st.one_of(st.none(), st.booleans(), st.integers(-2, 2**33), st.floats(), st.text(max_size=2), st.just([]))
 
 
-@settings(max_examples=100)
 @given(
     clusters(),
     st.sampled_from(["brokers", "targets", "partitions", "id", "rack", "topic", "replicas", "size", "?"]),
