@@ -16,8 +16,8 @@ from pathlib import Path
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
-from sandbox.cluster import LIBS, random_cluster_id
-from sandbox.node import ARCHIVE, java
+from sandbox.cluster import LIBS
+from sandbox.node import ARCHIVE, java, random_id
 from sandbox.ports import free_port
 
 SECONDS = 90
@@ -31,7 +31,7 @@ def make_archive(libs: Path = LIBS, archive: Path = ARCHIVE) -> None:
     with tempfile.TemporaryDirectory(prefix="kafka-archive-") as home:
         port = free_port(set())
         properties = _write_properties(Path(home), port, free_port({port}))
-        formatting = java(libs, "kafka.tools.StorageTool", "format", "-t", random_cluster_id(), "-c", str(properties))
+        formatting = java(libs, "kafka.tools.StorageTool", "format", "-t", random_id(), "-c", str(properties))
         subprocess.run(formatting, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         serving, *rest = java(libs, "kafka.Kafka", str(properties))
         node = subprocess.Popen(

@@ -6,15 +6,12 @@ What is known of the nodes is in ``sandbox.json`` in the sandbox's directory, so
 
 from __future__ import annotations
 
-import base64
 import json
 import shutil
 import signal
 import socket
-import subprocess
 import tempfile
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -25,7 +22,7 @@ from kafka.errors import KafkaError
 
 from sandbox import node as nodes
 from sandbox.certificates import make_certificates
-from sandbox.node import Node, Role
+from sandbox.node import Node, Role, random_id
 from sandbox.ports import free_port
 from sandbox.security import SECURE, add_scram_users, security_config
 from sandbox.watchdog import Watchdog
@@ -43,13 +40,6 @@ class SandboxError(RuntimeError):
 
 class PortTakenError(SandboxError):
     """Another program took the port between our look and Kafka's bind."""
-
-
-def random_cluster_id() -> str:
-    """A new id as Kafka makes them: never one that begins with a dash, which its own tools would read as an option."""
-    while (cluster_id := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
-        pass
-    return cluster_id
 
 
 class Sandbox:
@@ -90,7 +80,7 @@ class Sandbox:
         self._libs = libs
         self._progress = progress
         self._nodes: dict[int, Node] = {}
-        self._cluster_id = random_cluster_id()
+        self._cluster_id = random_id()
         self._watchdog: Watchdog | None = None
 
     @classmethod
@@ -294,19 +284,23 @@ class Sandbox:
         for node in added:
             here = security if node.role == "broker" else {}
             nodes.write_properties(node, voters, {**replication, **here, **self._config})
-        running: list[tuple[Node, subprocess.Popen[bytes]]] = []
+        formatted = next((node for node in self._nodes.values() if node.is_formatted), None)
+        if formatted is None:
+            formatted = added[0]
+            self._format_first(formatted)
+        for node in added:
+            if not node.is_formatted:
+                nodes.copy_format(node, formatted)
+
+    def _format_first(self, node: Node) -> None:
+        process = nodes.format_storage(node, self._libs, self._cluster_id)
         try:
-            for node in added:
-                process = nodes.format_storage(node, self._libs, self._cluster_id)
-                running.append((node, process))
-                self._watch(process.pid)
-            for node, process in running:
-                if process.wait() != 0:
-                    raise SandboxError(f"formatting the storage of {node.role} {node.id} failed:\n{self._tail(node)}")
+            self._watch(process.pid)
+            if process.wait() != 0:
+                raise SandboxError(f"formatting the storage of {node.role} {node.id} failed:\n{self._tail(node)}")
         finally:
-            for _, process in running:
-                process.kill()
-                process.wait()
+            process.kill()
+            process.wait()
 
     def _launch(self, started: list[Node]) -> None:
         for node in started:

@@ -12,10 +12,13 @@ from pathlib import Path
 
 import psutil
 import pytest
+from click.testing import CliRunner
 from kafka.errors import KafkaError
 
 from sandbox import Sandbox, SandboxError, ports
 from sandbox import cluster as sandbox_cluster
+from sandbox import node as sandbox_node
+from sandbox.__main__ import main
 from tests.waiting import wait_for
 
 
@@ -33,6 +36,10 @@ def kafka_processes(directory: Path | str) -> list[psutil.Process]:
     return [p for p in psutil.process_iter(["cmdline"]) if any(str(directory) in a for a in p.info["cmdline"] or [])]
 
 
+def java_processes(directory: Path | str) -> list[psutil.Process]:
+    return [p for p in kafka_processes(directory) if p.info["cmdline"][0] == "java"]
+
+
 def test_brokers_have_racks_and_two_log_dirs(kafka):
     admin = kafka.admin()
     racks = {entry["broker_id"]: entry["rack"] for entry in admin.describe_cluster()["brokers"]}
@@ -44,8 +51,8 @@ def test_brokers_have_racks_and_two_log_dirs(kafka):
 
 def test_a_cluster_id_never_looks_like_an_option(monkeypatch):
     drawn = iter([uuid.UUID(bytes=b"\xfb" + bytes(15)), uuid.UUID(bytes=b"\x01" * 16)])  # 0xfb encodes to a dash
-    monkeypatch.setattr(sandbox_cluster.uuid, "uuid4", lambda: next(drawn))
-    assert sandbox_cluster.random_cluster_id() == "AQEBAQEBAQEBAQEBAQEBAQ"
+    monkeypatch.setattr(sandbox_node.uuid, "uuid4", lambda: next(drawn))
+    assert sandbox_node.random_id() == "AQEBAQEBAQEBAQEBAQEBAQ"
 
 
 def test_kafka_listens_on_loopback_only(kafka):
@@ -53,33 +60,6 @@ def test_kafka_listens_on_loopback_only(kafka):
         listening = [c.laddr.ip for c in psutil.Process(node.pid).net_connections("inet") if c.status == "LISTEN"]
         assert listening
         assert {ip.removeprefix("::ffff:") for ip in listening} == {"127.0.0.1"}
-
-
-def test_a_broker_is_added_killed_restarted_paused_and_resumed_beside_another_sandbox(kafka, new_kafka):
-    other = new_kafka(brokers=1, racks=0)
-    assert other.cluster_id != kafka.cluster_id
-    assert other.add_brokers(1, rack="far") == [2]
-    wait_for(lambda: brokers_alive(other), {1, 2})
-
-    port = other.nodes[2].port
-    other.kill(2)
-    assert other.nodes[2].state() == "dead"
-    wait_for(lambda: brokers_alive(other), {1})
-    other.restart(2)
-    wait_for(lambda: brokers_alive(other), {1, 2})
-    assert other.nodes[2].port == port
-
-    other.pause(2)
-    wait_for(other.nodes[2].state, "paused")
-    wait_for(lambda: brokers_alive(other), {1})
-    other.resume(2)
-    wait_for(lambda: brokers_alive(other), {1, 2})
-    wait_for(lambda: brokers_alive(kafka), {1, 2, 3, 4})
-
-    directory = other.directory
-    other.stop()
-    assert kafka_processes(directory) == []
-    assert not directory.exists()
 
 
 def test_a_port_taken_between_look_and_bind_is_replaced(monkeypatch):
@@ -103,10 +83,19 @@ def test_a_taken_port_is_not_chosen(monkeypatch):
             ports.free_port()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+RUN = [sys.executable, "-m", "sandbox", "run", "--brokers", "1"]
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        pytest.param(signal.SIGINT, marks=pytest.mark.long),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.long),
+    ],
+)
 def test_nothing_is_left_when_the_process_that_holds_it_gets(number):
-    command = [sys.executable, "-m", "sandbox", "run", "--brokers", "1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as holder:
+    with subprocess.Popen(RUN, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline().startswith("127.0.0.1:")
         children = psutil.Process(holder.pid).children(recursive=True)
@@ -119,34 +108,51 @@ def test_nothing_is_left_when_the_process_that_holds_it_gets(number):
     wait_for(lambda: not directory.exists())
 
 
-def test_nothing_is_left_when_it_is_interrupted_while_it_starts(tmp_path):
-    command = [sys.executable, "-m", "sandbox", "run", "--brokers", "1"]
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_nothing_is_left_when_it_is_interrupted_while_it_starts(tmp_path, number):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment) as holder:
-        wait_for(lambda: kafka_processes(tmp_path))  # formatting its storage
-        holder.send_signal(signal.SIGINT)
+    with subprocess.Popen(RUN, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment) as holder:
+        wait_for(lambda: java_processes(tmp_path))  # formatting its storage
+        holder.send_signal(number)
         holder.wait(180)
     wait_for(lambda: kafka_processes(tmp_path) == [])
     assert list(tmp_path.iterdir()) == []
 
 
-def test_from_the_command_line(tmp_path):
+def test_from_the_command_line_beside_another_sandbox(kafka, tmp_path):
     directory = tmp_path / "sandbox"
 
-    def run(command: str, *arguments: str) -> str:
+    def in_a_process(command: str, *arguments: str) -> str:
         call = [sys.executable, "-m", "sandbox", command, "--dir", str(directory), *arguments]
         return subprocess.run(call, check=True, capture_output=True, text=True).stdout
 
-    assert run("up", "--brokers", "1", "--racks", "1").startswith("127.0.0.1:")
-    try:
+    def run(command: str, *arguments: str) -> str:
+        return CliRunner().invoke(main, [command, "--dir", str(directory), *arguments], catch_exceptions=False).stdout
+
+    def states() -> list[str]:
+        return [line.split()[-1] for line in run("status").splitlines()]
+
+    assert in_a_process("up", "--brokers", "1", "--racks", "1").startswith("127.0.0.1:")
+    try:  # it goes on without the process that started it
         assert run("add", "--rack", "b") == "2\n"
+        other = Sandbox.attach(directory)
+        assert other.cluster_id != kafka.cluster_id
+        wait_for(lambda: brokers_alive(other), {1, 2})
+        assert [node.rack for node in other.nodes.values() if node.role == "broker"] == ["rack-1", "b"]
         run("kill", "2")
-        assert [line.split()[-1] for line in run("status").splitlines()] == ["running", "dead", "running"]
+        assert states() == ["running", "dead", "running"]
+        wait_for(lambda: brokers_alive(other), {1})
+        port = other.nodes[2].port
         run("restart", "2")
+        other = Sandbox.attach(directory)  # the process is another one
+        assert other.nodes[2].port == port
+        wait_for(lambda: brokers_alive(other), {1, 2})
         run("pause", "2")
-        wait_for(lambda: run("status"), lambda told: "paused" in told)  # a signal takes its time
+        wait_for(states, ["running", "paused", "running"])  # a signal takes its time
+        wait_for(lambda: brokers_alive(other), {1})
         run("resume", "2")
-        wait_for(lambda: run("status"), lambda told: "paused" not in told)
+        wait_for(lambda: brokers_alive(other), {1, 2})
+        wait_for(lambda: brokers_alive(kafka), {1, 2, 3, 4})
     finally:
         run("down")
     assert not directory.exists()
