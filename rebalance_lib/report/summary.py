@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow.compute as pc
 
 from rebalance_lib.plan.pace import Pace
-from rebalance_lib.planner.request import EMPTYING
 from rebalance_lib.report.forecast import forecast
 from rebalance_lib.report.group_figures import group_figures
 from rebalance_lib.report.moves import FIGURES, brokers_table
@@ -99,6 +98,8 @@ def _candidate(one: Candidate, cluster: dict[str, Any], pace: Pace, impacts: pa.
 
 def _kept(choice: Choice) -> dict[str, int]:
     """By broker that is to be emptied: the replicas that it keeps, because their topics are excluded."""
+    from rebalance_lib.planner.request import EMPTYING  # noqa: PLC0415 - brings numba, which most commands never need
+
     request, outcome = choice.request, choice.recommended.outcome
     if request is None or request.mode not in EMPTYING:
         return {}
