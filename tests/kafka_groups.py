@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import threading
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from typing import Any, Self
@@ -19,10 +18,17 @@ from rebalance_lib.topology import Groups
 from sandbox import Sandbox
 from sandbox.cluster import LIBS
 from sandbox.node import java
+from tests.waiting import wait_for
 
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-SECONDS = 120  # on a busy machine
-SESSION_MS = 60_000  # a client that is late for its heartbeats is put out of its group
+# A client that is late for its heartbeats is put out of its group, and on a busy machine it may be very late. A member
+# hears of a rebalance with its next heartbeat, so that those come often.
+SESSION_MS, HEARTBEAT_MS = 60_000, 200
+# The same for members of groups whose broker assigns: there it is the broker that sets the pace.
+QUICK_HEARTBEATS = {
+    "group.consumer.min.heartbeat.interval.ms": str(HEARTBEAT_MS),
+    "group.consumer.heartbeat.interval.ms": str(HEARTBEAT_MS),
+}
 LAST_ERRORS: dict[str, Exception] = {}  # of consumers, by their group: where a wait fails, this may be why
 
 
@@ -58,6 +64,8 @@ class Consumers:
         """Add a Java consumer to a group; settings have Kafka's names, with underscores for dots."""
         words = ["--bootstrap-server", self._sandbox.bootstrap_servers, "--group", group, "--topic", topic]
         words.append("--from-beginning")
+        if settings.get("group_protocol") != "consumer":
+            settings["heartbeat_interval_ms"] = str(HEARTBEAT_MS)
         for name, value in settings.items():
             words += ["--consumer-property", f"{name.replace('_', '.')}={value}"]
         process = subprocess.Popen(
@@ -70,10 +78,10 @@ class Consumers:
         """Read until all is closed, with a new consumer after each one that failed."""
         servers = self._sandbox.bootstrap_servers.split(",")
         timeouts = dict.fromkeys(("session_timeout_ms", "max_poll_interval_ms"), SESSION_MS)
-        settings = {"auto_offset_reset": "earliest", **timeouts, **settings}
+        own = {"auto_offset_reset": "earliest", "heartbeat_interval_ms": HEARTBEAT_MS, **timeouts, **settings}
         while not self._stop.is_set():
             try:
-                with closing(KafkaConsumer(bootstrap_servers=servers, group_id=group, **settings)) as consumer:
+                with closing(KafkaConsumer(bootstrap_servers=servers, group_id=group, **own)) as consumer:
                     self._poll(consumer, topic)
             except (KafkaError, RuntimeError, OSError) as error:  # the client itself raises the latter two in passing
                 LAST_ERRORS[group] = error
@@ -81,8 +89,8 @@ class Consumers:
 
     def _poll(self, consumer: KafkaConsumer, topic: str) -> None:
         # A leader that has not heard of its topic yet gives nobody anything, and may not look again for long.
-        while not self._stop.is_set() and not consumer.partitions_for_topic(topic):
-            time.sleep(0.1)
+        while not consumer.partitions_for_topic(topic) and not self._stop.wait(0.1):
+            pass
         consumer.subscribe([topic])
         while not self._stop.is_set():
             consumer.poll(100)
@@ -91,23 +99,19 @@ class Consumers:
 def commit(sandbox: Sandbox, group: str, topic: str, offsets: dict[int, int]) -> None:
     """Commit offsets for a group that has no members."""
     committed = {TopicPartition(topic, index): OffsetAndMetadata(at, "", None) for index, at in offsets.items()}
-    broker, deadline = coordinator(sandbox, group), time.monotonic() + SECONDS
-    with sandbox.admin() as admin:
-        while set(found := admin.alter_group_offsets(group, committed, broker).values()) != {NoError}:
-            assert time.monotonic() < deadline, found  # the coordinator has just begun to be one
-            time.sleep(0.2)
+    broker = coordinator(sandbox, group)
+    with sandbox.admin() as admin:  # the coordinator may have just begun to be one
+        wait_for(lambda: set(admin.alter_group_offsets(group, committed, broker).values()), {NoError})
 
 
 def coordinator(sandbox: Sandbox, group: str) -> int:
     """The broker that coordinates a group; the first question ever makes Kafka create its topic of offsets."""
-    deadline = time.monotonic() + SECONDS
     with sandbox.admin() as admin:
-        while True:
-            try:
-                return int(admin._manager.run(admin._find_coordinator_id, group))
-            except CoordinatorNotAvailableError:
-                assert time.monotonic() < deadline
-                time.sleep(0.2)
+
+        def found() -> tuple[int]:  # an id may be 0
+            return (int(admin._manager.run(admin._find_coordinator_id, group)),)
+
+        return wait_for(found, passing=CoordinatorNotAvailableError)[0]
 
 
 def rows(groups: Groups, group: str) -> list[dict[str, Any]]:
@@ -127,19 +131,21 @@ def settled(
         so_far = {row["state"] for row in found} == {state} and len(there) == members
         return so_far and partitions in (None, held)
 
-    return rows(wait_for(cluster, group, is_so), group)
+    return rows(groups_when(cluster, group, is_so), group)
 
 
-def wait_for(cluster: Cluster, group: str, is_so: Callable[[Groups], bool]) -> Groups:
+def groups_when(cluster: Cluster, group: str, is_so: Callable[[Groups], bool]) -> Groups:
     """The groups of a cluster as soon as this one is so; an error of the cluster may pass."""
-    deadline = time.monotonic() + SECONDS
-    while True:
-        try:
-            found = take_groups(cluster)
-            if is_so(found):
-                return found
-            seen: object = rows(found, group)
-        except ClusterError as error:
-            seen = error
-        assert time.monotonic() < deadline, f"{group}: {seen}; last error of its consumers: {LAST_ERRORS.get(group)!r}"
-        time.sleep(0.2)
+    found: list[Groups] = []
+
+    def looked() -> list[dict[str, Any]]:
+        found[:] = [take_groups(cluster)]
+        return rows(found[0], group)
+
+    wait_for(
+        looked,
+        lambda _: is_so(found[0]),
+        passing=ClusterError,
+        tell=lambda: f"group {group}; last error of its consumers: {LAST_ERRORS.get(group)!r}",
+    )
+    return found[0]

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from sandbox.cluster import LIBS
-from sandbox.node import JVM_FLAGS
+from sandbox.node import java
 from tests.compose_file import BROKERS, KAFKA, SERVICES, commands, environment, listeners, mounts, run
 
-JAVA = ("java", *JVM_FLAGS, "-cp", f"{LIBS}/*")
+pytestmark = pytest.mark.programs
 
 
 @pytest.fixture(scope="module")
 def broker_settings() -> set[str]:
     """The name of every setting of a Kafka node, as Kafka itself prints them for its documentation."""
-    return set(re.findall(r'id="brokerconfigs_([^"]+)"', run(*JAVA, "kafka.server.KafkaConfig")))
+    return set(re.findall(r'id="brokerconfigs_([^"]+)"', run(*java(LIBS, "kafka.server.KafkaConfig"))))
 
 
 @pytest.mark.parametrize("name", KAFKA)
@@ -32,7 +32,8 @@ def test_kafkas_image_makes_a_valid_configuration_of_known_settings(
         directory.mkdir()
     options = [text for option, path in zip("DMF", directories, strict=True) for text in (f"-{option}", str(path))]
     in_image = {key: value.replace("/var/lib/kafka/data", str(tmp_path)) for key, value in environment(name).items()}
-    run(*JAVA, "kafka.docker.KafkaDockerWrapper", "setup", *options, env={"PATH": os.environ["PATH"], **in_image})
+    setup = java(LIBS, "kafka.docker.KafkaDockerWrapper", "setup", *options)
+    run(*setup, env={"PATH": os.environ["PATH"], **in_image})
     settings = dict(line.split("=", 1) for line in (tmp_path / "final" / "server.properties").read_text().split())
     assert set(settings) <= broker_settings
     for log_dir in settings["log.dirs"].split(","):
@@ -42,7 +43,7 @@ def test_kafkas_image_makes_a_valid_configuration_of_known_settings(
 
 
 def test_health_checks_ask_kafkas_tool_what_it_knows():
-    tool = [*JAVA, "org.apache.kafka.tools.ClusterTool", "cluster-id", "--help"]
+    tool = java(LIBS, "org.apache.kafka.tools.ClusterTool", "cluster-id", "--help")
     usage = subprocess.run(tool, capture_output=True, text=True, check=False).stdout
     for name in KAFKA:
         [[_, command, option, address]] = commands(name)

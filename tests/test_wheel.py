@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.programs
+
 ROOT = Path(__file__).resolve().parents[1]
 UV = Path(sys.executable).with_name("uv")
 PLUGIN = "kafka_rebalance_airflow.plugin.KafkaRebalancePlugin"
@@ -179,13 +181,9 @@ def test_the_plugins_folder_is_enough_where_the_library_is_on_the_path(look, bar
     assert all(Path(file).is_relative_to(ROOT) for file in seen["from"])
 
 
-def test_the_plugins_folder_beside_the_wheel_does_not_register_twice(look, installed):
-    seen = look(installed, plugins_folder=ROOT / "plugins")
-    assert seen["complaints"] == []
-    assert (seen["plugins"], seen["tasks"]) == ([PLUGIN], TASKS)
-
-
-def test_airflows_own_kafka_provider_keeps_its_connection_type(look, installed, tmp_path):
+def test_beside_the_wheel_the_plugins_folder_adds_nothing_and_airflows_own_kafka_provider_keeps_its_connection_type(
+    look, installed, tmp_path
+):
     site = tmp_path / "site"
     information = site / "apache_airflow_providers_apache_kafka-9.9.9.dist-info"
     information.mkdir(parents=True)
@@ -213,6 +211,7 @@ def get_provider_info():
 """,
         encoding="utf-8",
     )
-    seen = look(installed, path=[site])
+    seen = look(installed, plugins_folder=ROOT / "plugins", path=[site])
     assert seen["complaints"] == []
+    assert (seen["plugins"], seen["tasks"]) == ([PLUGIN], TASKS), "nothing is registered twice"
     assert seen["forms"] == {"kafka": hook, "kafkaadmin": "kafka_rebalance_airflow.hooks.kafka_admin.KafkaAdminHook"}

@@ -5,16 +5,15 @@ Java's answers are asked for in one go, for all cases of a generation. The group
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from rebalance_lib.assignors import assign
 from tests.assignors.groups import Case, answered, next_generation, random_case
 from tests.assignors.judging import is_valid, judged
+from tests.budget import cases as budgeted
 from tests.java.reference import ASSIGNORS, FIRST_STICKY_ASSIGNORS
 
-CASES = range(int(os.environ.get("REFERENCE_CASES", "5000")))
+CASES = range(budgeted(300, long=10_000))
 GENERATIONS = (1, 2, 3)
 
 

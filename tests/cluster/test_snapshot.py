@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from rebalance_lib.cluster import take_snapshot
+from rebalance_lib.cluster import Cluster, take_snapshot
+from rebalance_lib.execution import Run
 from rebalance_lib.execution.throttle import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
 from rebalance_lib.plan import current_assignment
 from rebalance_lib.topology import Snapshot, TopicPartition
-from tests.everywhere import set_broker, set_topic, wait_for_alive, wait_for_in_sync, wait_for_replicas
+from tests.everywhere import (
+    set_broker,
+    set_topic,
+    wait_for_alive,
+    wait_for_in_sync,
+    wait_for_leaders,
+    wait_for_replicas,
+)
 from tests.waiting import wait_for
 
 
@@ -62,34 +70,31 @@ def test_a_replica_that_is_only_being_added_does_not_raise_the_replication_facto
     assert LEADER_RATE not in cluster.broker_config(2, [LEADER_RATE])
 
 
-def test_a_dead_broker_is_marked_and_its_replicas_have_no_size(new_kafka):
-    from rebalance_lib.cluster import Cluster
-    from tests.kafka_data import write_topic
-
-    kafka = new_kafka(brokers=2, racks=2)
-    admin = kafka.admin()
-    write_topic(admin, kafka.bootstrap_servers, "orders", [[1, 2]], 20_000)
-    write_topic(admin, kafka.bootstrap_servers, "alone", [[2]], 20_000)
-    admin.close()
-    kafka.kill(2)
-    for _ in range(20):  # one that refused is not asked again where another can tell
-        with Cluster({"bootstrap_servers": kafka.bootstrap_servers}) as cluster:
-            assert cluster._ask("", "describe_cluster", attempts=2)
-    with Cluster({"bootstrap_servers": kafka.bootstrap_servers}) as cluster:
-        wait_for_alive(cluster, {1})
-        wait_for_in_sync(cluster, "orders", {0: {1}})
+def test_a_dead_broker_is_marked_and_its_replicas_have_no_size(cluster, kafka, topic):
+    name, alone = topic("snapshot-dead", [[1, 4]], size=20_000), topic("snapshot-alone", [[4]], size=20_000)
+    wait_for_in_sync(cluster, name, {0: {1, 4}})
+    servers = kafka.bootstrap_servers
+    kafka.kill(4)
+    try:
+        for _ in range(10):  # one that refused is not asked again where another can tell
+            with Cluster({"bootstrap_servers": servers}) as opened:
+                assert opened._ask("", "describe_cluster", attempts=2)
+        wait_for_alive(cluster, {1, 2, 3})
+        wait_for_in_sync(cluster, name, {0: {1}})
+        wait_for_leaders(cluster, alone, {0: -1})
         snapshot = take_snapshot(cluster)
-    assert snapshot.brokers["alive"].to_pylist() == [True, False]
-    assert [broker.id for broker in snapshot.alive_brokers()] == [1]
-    found = rows(snapshot, "orders")
-    assert [(r["broker"], r["in_sync"], r["size_bytes"] is None) for r in found] == [(1, True, False), (2, False, True)]
+    finally:
+        kafka.restart(4)
+        wait_for_alive(cluster, {1, 2, 3, 4})
+    assert snapshot.brokers["alive"].to_pylist() == [True, True, True, False]
+    assert [broker.id for broker in snapshot.alive_brokers()] == [1, 2, 3]
+    found = rows(snapshot, name)
+    assert [(r["broker"], r["in_sync"], r["size_bytes"] is None) for r in found] == [(1, True, False), (4, False, True)]
     assert [(r["start_offset"], r["end_offset"]) for r in found] == [(0, 2), (0, 2)]
-    assert [(r["leader"], r["end_offset"]) for r in rows(snapshot, "alone")] == [(False, None)]
+    assert [(r["leader"], r["end_offset"]) for r in rows(snapshot, alone)] == [(False, None)]
 
 
 def test_what_is_written_is_read_back(cluster, topic, tmp_path):
-    from rebalance_lib.execution import Run
-
     topic("snapshot-round", [[1, 2]], size=10_000)
     snapshot = take_snapshot(cluster)
     run = Run(tmp_path.as_uri())

@@ -6,7 +6,7 @@ from itertools import count, pairwise
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_lib.artifacts import Artifacts
@@ -142,7 +142,6 @@ histories = st.dictionaries(st.integers(0, 500), st.lists(rows, max_size=12).map
 partitions = st.builds(TopicPartition, st.sampled_from(["a", "b", "b.b", "z"]), st.integers(0, 3))
 
 
-@settings(max_examples=100)
 @given(by_second=histories, cuts=st.sets(partitions, max_size=3))
 def test_loads_are_what_a_plain_recomputation_gives_however_they_are_cut(by_second, cuts):
     found = loads_of(by_second, cuts)

@@ -2,15 +2,19 @@
 
 Maven resolves the jars that a pom names, javac compiles the program against them, and one run of it answers
 any number of cases: a line in, a line out. Jars and classes are kept, and made anew when what they come
-from changes.
+from changes. A program goes on running for whoever asks next: most of the time of a short run is the JVM's start.
 """
 
 from __future__ import annotations
 
+import atexit
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,8 +53,10 @@ class JavaProgram:
     options: tuple[str, ...] = field(default=("-Xmx1g", "-XX:+UseSerialGC"))
 
     def ask(self, cases: Iterable[str], *arguments: str) -> list[str]:
-        """Run the program once: its answers, as many as there are cases."""
+        """Its answers, as many as there are cases; with arguments, from a run of its own."""
         asked = list(cases)
+        if not arguments:
+            return _running(self).ask(asked)
         answers = _run(self.command(*arguments), "".join(f"{case}\n" for case in asked)).split("\n")[:-1]
         if len(answers) != len(asked):
             raise RuntimeError(f"{self.source.name}: {len(asked)} cases, {len(answers)} answers")
@@ -81,6 +87,41 @@ class JavaProgram:
             )
             stamp.write_text(made_from)
         return classes
+
+
+class RunningProgram:
+    """A program that answers until this process ends."""
+
+    def __init__(self, program: JavaProgram) -> None:
+        self._process = subprocess.Popen(
+            program.command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+        )
+        atexit.register(self.close)
+
+    def ask(self, cases: list[str]) -> list[str]:
+        """Its answers, as many as there are cases."""
+        lines = "".join(f"{case}\n" for case in cases)
+        sending = Thread(target=self._send, args=(lines,))  # it may wait for its answers to be read
+        sending.start()
+        answers = [self._process.stdout.readline() for _ in cases]
+        sending.join()
+        if not all(answers):
+            raise RuntimeError(f"{self._process.args} ended with {self._process.wait()}; what it printed says why")
+        return [answer.rstrip("\n") for answer in answers]
+
+    def _send(self, lines: str) -> None:
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(lines)
+            self._process.stdin.flush()
+
+    def close(self) -> None:
+        """Let it end."""
+        self._process.communicate()
+
+
+@cache
+def _running(program: JavaProgram) -> RunningProgram:
+    return RunningProgram(program)
 
 
 KAFKA = Jars(ROOT / "sandbox" / "pom.xml", ROOT / "sandbox" / "libs")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
 
+from tests.budget import cases
 from tests.java.reference import ADMIN_UTILS, STRIPED_REPLICA_PLACER, JavaProgram
-
-REFERENCE_CASES = int(os.environ.get("REFERENCE_CASES", "1000"))
-"""Random cases per reference class; the full proof takes 10,000."""
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +22,7 @@ def striped_replica_placer() -> JavaProgram:
 
 @pytest.fixture(scope="session")
 def reference_cases() -> range:
-    return range(REFERENCE_CASES)
+    return range(cases(300, long=10_000))
 
 
 @pytest.fixture

@@ -119,9 +119,9 @@ def test_a_topic_grown_over_the_same_brokers_is_the_topic_created_larger(brokers
         assert {**existing, **added} == whole
 
 
-def test_kafkas_admin_utils_adds_the_same(admin_utils, random):
+def test_kafkas_admin_utils_adds_the_same(admin_utils, reference_cases, random):
     cases = []
-    for _ in range(200):
+    for _ in reference_cases:
         brokers = sorted(random_cluster(random, partly_racked=0), key=lambda broker: broker.id)
         factor = random.randint(1, len(brokers))
         first = random.sample([broker.id for broker in brokers], factor)

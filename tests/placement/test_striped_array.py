@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_lib.placement import RackMode, assign_replicas_array
@@ -30,7 +30,6 @@ def assert_same_as_one_by_one(brokers, partitions, factor, *, start=0, first=0):
     assert place(asked, partitions).tolist() == one_by_one
 
 
-@settings(max_examples=300)
 @given(clusters(), st.integers(1, 80), st.integers(0, 60), st.integers(0, 60), st.data())
 def test_all_at_once_is_the_same_as_one_by_one(brokers, partitions, start, first, data):
     factor = data.draw(st.integers(1, len(brokers)))

@@ -6,7 +6,6 @@ import base64
 import json
 import logging
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -18,6 +17,7 @@ from rebalance_lib.errors import ClusterError, InvalidInputError
 from sandbox.certificates import make_certificates
 from sandbox.security import unsecured_token
 from tests.plugins.conftest import PASSWORD, WRONG
+from tests.waiting import wait_for
 
 PATIENT = "600000"  # longer than a test may take: what could never connect must not wait for it
 
@@ -267,10 +267,7 @@ def test_the_connection_test_tells_what_the_user_lacks(connect, secured):
         )
     lacks = "ALTER on the cluster, ALTER_CONFIGS on the cluster, ALTER_CONFIGS on topic orders, "
     lacks += "DESCRIBE_CONFIGS on the cluster, DESCRIBE_CONFIGS on topic orders"
-    deadline = time.monotonic() + 30
-    while (answer := hook.test_connection()) != (True, found + lacks):  # the broker hears of rights a moment later
-        assert time.monotonic() < deadline, answer
-        time.sleep(0.2)
+    wait_for(hook.test_connection, (True, found + lacks))  # the broker hears of rights a moment later
     with hook.get_conn() as cluster:  # which is enough to look at it
         assert {partition.topic for partition in cluster.partitions()} == {"orders"}
         assert take_snapshot(cluster).replicas.num_rows == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -25,6 +24,7 @@ from rebalance_lib.execution import Run, Status
 from rebalance_lib.plan import Plan
 from rebalance_lib.report import publish_plan
 from rebalance_lib.topology import TopicPartition
+from tests.waiting import wait_for
 
 told = []
 
@@ -128,8 +128,7 @@ def test_the_steps_of_a_run_tell_of_its_review_its_begin_and_its_end(root, clust
     ReviewPlanOperator(task_id="review_plan", subject="Approve?", settings={}, **of_run).execute(CONTEXT)
     step = {**of_run, "approved_digest": run.plan().digest, "settings": {}}
     ExecutePlanOperator(task_id="execute_plan", **step).execute(CONTEXT)
-    while set(run.status(cluster).by_partition.values()) != {Status.DONE}:  # the test's time limit ends it
-        time.sleep(0.2)
+    wait_for(lambda: set(run.status(cluster).by_partition.values()), {Status.DONE})
     VerifyPlanSensor(task_id="verify_plan", **step).execute(CONTEXT)
     FinalizeOperator(task_id="finalize", **of_run).execute(CONTEXT)
     assert [event for event, _ in told] == ["review", "started", "finished"]

@@ -62,6 +62,8 @@ public final class StripedReplicaPlacerReference {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             out.println(answer(line.split("\t", -1)));
+            if (!in.ready()) // who asks waits for the last answer before it goes on
+                out.flush();
         }
         out.flush();
     }
