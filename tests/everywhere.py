@@ -11,7 +11,7 @@ from typing import Any
 
 from kafka.admin import ConfigResourceType
 from kafka.errors import KafkaError, NoError, UnknownTopicOrPartitionError
-from kafka.protocol.admin import DescribeClusterRequest, DescribeConfigsRequest
+from kafka.protocol.admin import DescribeClusterRequest, DescribeConfigsRequest, IncrementalAlterConfigsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from rebalance_lib.cluster import Cluster
@@ -176,3 +176,13 @@ def set_broker(cluster: Cluster, broker: int, changes: Mapping[str, str | None])
         return {key: found[key].value if key in found and found[key].dynamic else None for key in changes}
 
     wait_for(told, dict(changes), passing=PASSING)
+
+
+def set_default(cluster: Cluster, values: Mapping[str, str]) -> None:
+    """Set dynamic settings that all brokers inherit; they hear of it in their own time."""
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    configs = [resource.AlterableConfig(name=key, config_operation=0, value=value) for key, value in values.items()]
+    entry = resource(resource_type=ConfigResourceType.BROKER.value, resource_name="", configs=configs)
+    request = IncrementalAlterConfigsRequest(resources=[entry], validate_only=False)
+    [answer] = cluster.ask_broker("the defaults were not set", alive(cluster)[0], request).responses
+    assert answer.error_code == NoError.errno, answer

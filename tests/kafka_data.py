@@ -21,12 +21,16 @@ def write_topic(admin: Any, bootstrap_servers: str, name: str, assignment: list[
     """
     [made] = admin.create_topics({name: {"assignments": dict(enumerate(assignment))}})["topics"]
     wait_until_made(admin, name, made["topic_id"], dict(enumerate(assignment)))
-    if size == 0:
-        return
+    if size > 0:
+        write_records(bootstrap_servers, name, range(len(assignment)), size)
+
+
+def write_records(bootstrap_servers: str, name: str, partitions: Iterable[int], size: int) -> None:
+    """Write ``size`` bytes or a little more to each of these partitions; they are in sync when this returns."""
     producer = KafkaProducer(bootstrap_servers=bootstrap_servers.split(","), acks="all")
     sent = [
         producer.send(name, os.urandom(RECORD), partition=partition)
-        for partition in range(len(assignment))
+        for partition in partitions
         for _ in range(-(-size // RECORD))
     ]
     producer.flush()

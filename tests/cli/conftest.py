@@ -18,8 +18,11 @@ from rebalance_lib.execution.throttle import dynamic_rates
 from sandbox.cluster import LIBS
 from sandbox.node import java as java_command
 from tests.everywhere import PASSING, wait_for_lists, wait_for_replicas
+from tests.intervals import shorten
+from tests.kafka_data import delete_topics, write_topic
 from tests.waiting import wait_for
 
+UNTOUCHED = [[1, 2], [2, 3]]
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
@@ -35,6 +38,11 @@ class Answer:
     def json(self) -> Any:
         """The one object on standard output."""
         return json.loads(self.out)
+
+
+@pytest.fixture(autouse=True)
+def _short_intervals(monkeypatch):
+    shorten(monkeypatch)
 
 
 @pytest.fixture
@@ -133,3 +141,13 @@ class Look:
 def look(cluster):
     """What the cluster says."""
     return Look(cluster)
+
+
+@pytest.fixture(scope="module")
+def untouched(kafka):
+    """A topic that nothing may change: ``[[1, 2], [2, 3]]``, of the tests of one file."""
+    name = "untouched"
+    with kafka.admin() as admin:
+        write_topic(admin, kafka.bootstrap_servers, name, UNTOUCHED, 0)
+        yield name
+        delete_topics(admin, [name])

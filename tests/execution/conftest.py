@@ -1,13 +1,19 @@
-"""Jobs on the shared cluster: a plan for partitions of a topic, and what was before."""
+"""Jobs on a cluster: a plan for partitions of a topic, and what was before."""
 
 from __future__ import annotations
 
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.execution import Job, live_assignment
+from rebalance_lib.execution import Engine, Job, leave, live_assignment, preflight, put_throttles
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
+from tests.intervals import shorten
+
+
+@pytest.fixture(autouse=True)
+def _short_intervals(monkeypatch):
+    shorten(monkeypatch)
 
 
 @pytest.fixture
@@ -21,3 +27,18 @@ def make_job(tmp_path):
         return Job(plan, before, cluster.cluster_id(), Artifacts.at(tmp_path / name), **options)
 
     return make
+
+
+@pytest.fixture
+def started(cluster):
+    """``started(job, settings)`` is an engine behind preflight and throttles; in the end, all is put back."""
+    jobs = []
+
+    def start(job, chosen, **options):
+        jobs.append((job, chosen))
+        put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
+        return Engine(cluster, job, chosen, **options)
+
+    yield start
+    for job, chosen in jobs:
+        leave(cluster, job, chosen)

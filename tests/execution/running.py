@@ -14,7 +14,8 @@ from rebalance_lib.execution import Engine, Job, Report, Settings
 from rebalance_lib.execution.audit import moves
 from rebalance_lib.execution.journal import read_journal
 
-SLOW = 10_000  # bytes/s: what has some megabytes is under way for minutes
+SLOW = 10_000  # bytes/s: a fetch of 100 kB every ten seconds, so that a megabyte is under way for more than a minute
+FAST = 100_000_000  # bytes/s: no limit here, for moves that have been looked at long enough
 TOTAL_BYTES = 10**10  # of each log dir, where a test says how much of it is free
 
 
@@ -23,7 +24,7 @@ def settings(**options: Any) -> Settings:
     return Settings.from_dict(options)
 
 
-def run_to_end(cluster: Cluster, job: Job, chosen: Settings, seconds: float = 150, interval: float = 0.5) -> Report:
+def run_to_end(cluster: Cluster, job: Job, chosen: Settings, seconds: float = 150, interval: float = 0.2) -> Report:
     """Let an engine run until the end, or fail."""
     stop = threading.Event()
     timer = threading.Timer(seconds, stop.set)

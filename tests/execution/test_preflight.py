@@ -3,49 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
-from kafka.protocol.admin import DescribeClusterRequest
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.cluster import Cluster, HeldReplica, LogDir
+from rebalance_lib.cluster import HeldReplica, LogDir
 from rebalance_lib.errors import ClusterError, DriftError
 from rebalance_lib.execution import preflight
 from rebalance_lib.execution.progress import Copy
 from rebalance_lib.execution.room import Change, Room, first_without_room
 from rebalance_lib.topology import TopicPartition
-from tests.everywhere import everywhere, wait_for_replicas
+from tests.everywhere import wait_for_replicas
 from tests.execution.running import settings
-from tests.kafka_data import write_topic
 from tests.waiting import wait_for
 
 A, B = TopicPartition("foo", 0), TopicPartition("foo", 1)
-
-
-def test_a_user_who_may_not_reassign_is_told_what_is_missing(new_kafka, make_job):
-    authorizer = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "allow.everyone.if.no.acl.found": "true",
-    }
-    kafka = new_kafka(brokers=2, racks=0, config=authorizer)
-    admin = kafka.admin()
-    write_topic(admin, kafka.bootstrap_servers, "orders", [[1]], 0)
-    with Cluster({"bootstrap_servers": kafka.bootstrap_servers.split(",")}) as cluster:
-        job = make_job(cluster, "orders", [[2]])
-        preflight(cluster, job)
-        everything = ResourcePattern(ResourceType.CLUSTER, "kafka-cluster")
-        allowed = (ACLOperation.CLUSTER_ACTION, ACLOperation.DESCRIBE, ACLOperation.DESCRIBE_CONFIGS)
-        admin.create_acls(
-            [ACL("User:ANONYMOUS", "*", operation, ACLPermissionType.ALLOW, everything) for operation in allowed]
-        )
-        admin.close()
-        asked = DescribeClusterRequest(include_cluster_authorized_operations=True)
-        rights = {operation.value for operation in allowed}
-        wait_for(  # brokers hear of it a moment later
-            lambda: everywhere(cluster, lambda ask, broker: ask(broker, asked).authorized_operations),
-            {1: rights, 2: rights},
-        )
-        with pytest.raises(ClusterError, match="may not ALTER on the cluster, ALTER_CONFIGS on the cluster: grant it"):
-            preflight(cluster, job)
 
 
 def log_dir(path, usable, *replicas):

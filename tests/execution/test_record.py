@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from rebalance_lib.execution import Engine, carrying
+from rebalance_lib.execution import Engine
 from rebalance_lib.execution.audit import moves
-from rebalance_lib.execution.carrying import finish
 from rebalance_lib.execution.journal import BEGAN, CANCELLED, ENDED, Journal, read_journal
-from rebalance_lib.topology import TopicPartition
 from tests.execution.running import settings
-from tests.waiting import wait_for
 
 
 def event(kind, at, **facts):
@@ -49,36 +46,3 @@ def test_a_move_that_ended_between_two_processes_has_an_end_in_the_record(cluste
     (move,) = moves(read_journal(job.artifacts))
     assert move["ended"] > move["began"]
     assert [one["event"] for one in read_journal(job.artifacts)].count(ENDED) == 1
-
-
-def test_leaders_that_do_not_change_are_told_and_written_down(new_kafka, tmp_path, monkeypatch):
-    from rebalance_lib.artifacts import Artifacts
-    from rebalance_lib.cluster import Cluster
-    from rebalance_lib.execution import Job
-    from rebalance_lib.plan import Plan
-
-    kafka = new_kafka(brokers=3, racks=0)
-    admin = kafka.admin()
-    admin.create_topics({"orders": {"assignments": {0: [1, 2], 1: [2, 1]}}}, wait_for_metadata=True)
-    admin.close()
-    with Cluster({"bootstrap_servers": kafka.nodes[2].address}) as cluster:
-        kafka.kill(1)
-        tp = TopicPartition("orders", 0)
-        wait_for(lambda: cluster.partitions(["orders"])[tp].leader == 2)
-        refused = cluster.elect_preferred_leaders([tp, TopicPartition("orders", 1)])
-        assert refused == {tp: "PreferredLeaderNotAvailableError"}
-        plan = Plan.from_assignment({tp: [1, 2]})
-        job, told = Job(plan, plan, cluster.cluster_id(), Artifacts.at(tmp_path)), []
-        look = carrying.plan_status
-
-        def all_in_sync(*arguments, **options):  # as it was when the last move ended, a moment before the broker died
-            status = look(*arguments, **options)
-            status.by_partition[tp] = carrying.Status.DONE
-            return status
-
-        monkeypatch.setattr(carrying, "plan_status", all_in_sync)
-        finish(cluster, job, settings(), approved_by="a test", approved_at="now", tell=told.append)
-    assert told == ["1 preferred leaders were not elected (orders-0): PreferredLeaderNotAvailableError"]
-    [noted] = [one for one in read_journal(job.artifacts) if one["event"] == "leaders not elected"]
-    assert noted["reasons"] == {"orders-0": "PreferredLeaderNotAvailableError"}
-    assert not any(one["event"] == "leaders elected" for one in read_journal(job.artifacts))

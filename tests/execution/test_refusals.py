@@ -9,7 +9,7 @@ import pytest
 
 from rebalance_lib.cluster import Cluster, PartitionState
 from rebalance_lib.errors import ClusterError, RebalanceError
-from rebalance_lib.execution import Engine, State, ask_to_cancel, engine, leave
+from rebalance_lib.execution import Engine, State, ask_to_cancel, beliefs, engine, leave
 from rebalance_lib.execution.beliefs import SETTLE_SECONDS, Beliefs
 from rebalance_lib.execution.engine import RefusedError
 from rebalance_lib.execution.journal import Journal
@@ -17,13 +17,17 @@ from rebalance_lib.execution.status import PlanStatus, Status
 from rebalance_lib.execution.steps import Step
 from rebalance_lib.topology import TopicPartition
 from tests.execution.running import settings
+from tests.waiting import wait_for
 
 
 class Refusing(Cluster):
     """A cluster whose controller takes no reassignment."""
 
+    requests = 0
+
     def reassign(self, targets, **_):
         if targets:
+            self.requests += 1
             raise ClusterError("the controller refused it on purpose")
 
 
@@ -36,29 +40,30 @@ def refusing(kafka):
 def test_requests_that_are_refused_one_after_the_other_end_the_run(refusing, topic, make_job, monkeypatch):
     name = topic("refused-always", [[1]])
     job = make_job(refusing, name, [[2]])
-    monkeypatch.setattr(engine, "REFUSED_SECONDS", SETTLE_SECONDS)  # a refused move is asked for again after these
-    with pytest.raises(RefusedError, match="moves could not be begun for 5 s: the controller refused it on purpose"):
-        Engine(refusing, job, settings()).run(0.5)
+    monkeypatch.setattr(beliefs, "SETTLE_SECONDS", 0.5)  # a refused move is asked for again after these
+    monkeypatch.setattr(engine, "REFUSED_SECONDS", 1.0)
+    with pytest.raises(RefusedError, match="moves could not be begun for 1 s: the controller refused it on purpose"):
+        Engine(refusing, job, settings()).run(0.2)
 
 
 def test_refusals_far_apart_have_nothing_to_do_with_each_other(refusing, topic, make_job, monkeypatch):
     name = topic("refused-seldom", [[1]])
-    monkeypatch.setattr(engine, "REFUSED_SECONDS", 1.0)
-    monkeypatch.setattr(engine, "REFUSED_APART_SECONDS", 1.0)
+    monkeypatch.setattr(beliefs, "SETTLE_SECONDS", 0.5)
+    monkeypatch.setattr(engine, "REFUSED_SECONDS", 0.1)
+    monkeypatch.setattr(engine, "REFUSED_APART_SECONDS", 0.1)
     running = Engine(refusing, make_job(refusing, name, [[2]]), settings())
-    running.check()
-    time.sleep(SETTLE_SECONDS + 1)
-    assert running.check().state is State.MOVING
+    wait_for(lambda: running.check().state is State.MOVING and refusing.requests == 2)
 
 
 def test_storage_out_of_reach_is_waited_for_and_ends_nothing(cluster, topic, make_job, monkeypatch):
     name = topic("storage-hiccup", [[1], [1]], size=300_000)
     job, told = make_job(cluster, name, [[2], [2]]), []
     chosen = settings(throttle=5_000_000, moves_in_cluster=1)
-    read, out_of_reach = type(job.artifacts).read_bytes, time.monotonic() + 4
+    read, out_of_reach = type(job.artifacts).read_bytes, [1, 2, 3]
 
     def hiccup(self, name):
-        if time.monotonic() < out_of_reach:
+        if out_of_reach:
+            out_of_reach.pop()
             raise RebalanceError(f"{self.uri}/{name} cannot be read: Stale file handle")
         return read(self, name)
 
@@ -66,7 +71,7 @@ def test_storage_out_of_reach_is_waited_for_and_ends_nothing(cluster, topic, mak
     running.check()
     with monkeypatch.context() as patched:
         patched.setattr(type(job.artifacts), "read_bytes", hiccup)
-        assert running.run(0.3).state is State.REACHED
+        assert running.run(0.2).state is State.REACHED
     assert any(line.startswith("it cannot go on now") and "Stale file handle" in line for line in told)
     leave(cluster, job, chosen)
 
@@ -98,15 +103,15 @@ def test_a_move_that_has_just_ended_does_not_begin_again(tmp_path, monkeypatch):
     from rebalance_lib.plan import Plan
 
     job = Job(Plan.from_assignment({TP: [3, 2]}), Plan.from_assignment({TP: [1, 2]}), "c", Artifacts.at(tmp_path))
-    beliefs = Beliefs(job, Journal(job.artifacts), lambda _: 1)
+    believed = Beliefs(job, Journal(job.artifacts), lambda _: 1)
     now = [time.monotonic()]
     monkeypatch.setattr("rebalance_lib.execution.beliefs.time.monotonic", lambda: now[0])
-    beliefs.begin([Step(TP, 1, (3,), 1, replicas=(3, 2))], seen(Status.PENDING, 1, 2), accepted=True)
-    assert beliefs.believe(seen(Status.DONE, 3, 2), []).by_partition[TP] is Status.DONE
+    believed.begin([Step(TP, 1, (3,), 1, replicas=(3, 2))], seen(Status.PENDING, 1, 2), accepted=True)
+    assert believed.believe(seen(Status.DONE, 3, 2), []).by_partition[TP] is Status.DONE
     now[0] += SETTLE_SECONDS - 1
-    assert beliefs.believe(seen(Status.PENDING, 1, 2), []).by_partition[TP] is Status.DONE  # a broker behind
+    assert believed.believe(seen(Status.PENDING, 1, 2), []).by_partition[TP] is Status.DONE  # a broker behind
     now[0] += 2
-    assert beliefs.believe(seen(Status.PENDING, 1, 2), []).by_partition[TP] is Status.PENDING
+    assert believed.believe(seen(Status.PENDING, 1, 2), []).by_partition[TP] is Status.PENDING
 
 
 def test_a_stage_that_has_just_ended_does_not_begin_again(tmp_path):
@@ -115,9 +120,9 @@ def test_a_stage_that_has_just_ended_does_not_begin_again(tmp_path):
     from rebalance_lib.plan import Plan
 
     job = Job(Plan.from_assignment({TP: [3, 4]}), Plan.from_assignment({TP: [1, 2]}), "c", Artifacts.at(tmp_path))
-    beliefs = Beliefs(job, Journal(job.artifacts), lambda _: 1)
-    beliefs.begin([Step(TP, 1, (3,), 1, replicas=(3, 2))], seen(Status.PENDING, 1, 2), accepted=True)
+    believed = Beliefs(job, Journal(job.artifacts), lambda _: 1)
+    believed.begin([Step(TP, 1, (3,), 1, replicas=(3, 2))], seen(Status.PENDING, 1, 2), accepted=True)
     ended = seen(Status.PENDING, 3, 2)
-    assert beliefs.believe(ended, []).by_partition[TP] is Status.PENDING  # for the next stage
-    assert beliefs.believe(seen(Status.PENDING, 1, 2), []).by_partition[TP] is Status.MOVING
-    assert beliefs.believe(replace(ended), []).by_partition[TP] is Status.PENDING
+    assert believed.believe(ended, []).by_partition[TP] is Status.PENDING  # for the next stage
+    assert believed.believe(seen(Status.PENDING, 1, 2), []).by_partition[TP] is Status.MOVING
+    assert believed.believe(replace(ended), []).by_partition[TP] is Status.PENDING

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rebalance_lib.cluster import Replica, ReplicaLogDir, take_snapshot
-from rebalance_lib.errors import ClusterError, DriftError
+from rebalance_lib.errors import DriftError
 from rebalance_lib.execution import (
     Engine,
     Run,
@@ -70,14 +70,14 @@ def test_a_plan_is_executed_verified_and_reported(cluster, topic, start):
 
 
 def test_a_move_under_way_is_seen_and_not_submitted_again(cluster, topic, start):
-    name = topic("run-moving", [[1]], size=3_000_000)
+    name = topic("run-moving", [[1]], size=1_000_000)
     run, digest = start(name, [2])
     apply_throttle(cluster, run.plan(), run.preflight(cluster, digest).status, SLOW, run.artifacts)
     begin(run, cluster, digest)
     progress = run.progress(cluster)
     assert (progress.moving, progress.finished) == (1, False)
     assert 0 <= progress.bytes_copied < progress.bytes_to_copy
-    assert progress.bytes_to_copy >= 3_000_000
+    assert progress.bytes_to_copy >= 1_000_000
     assert begin(run, cluster, digest).progress.moving == 1
     assert "moving: run-moving-0" in end(run, cluster).verdict
     assert "Throttles left on the cluster" in run.artifacts.read_text("report.html")
@@ -88,7 +88,7 @@ def test_a_move_under_way_is_seen_and_not_submitted_again(cluster, topic, start)
 
 
 def test_a_cancelled_move_is_seen_as_stopped(cluster, topic, start):
-    name = topic("run-cancelled", [[1]], size=3_000_000)
+    name = topic("run-cancelled", [[1]], size=1_000_000)
     run, digest = start(name, [2])
     apply_throttle(cluster, run.plan(), run.preflight(cluster, digest).status, SLOW, run.artifacts)
     begin(run, cluster, digest)
@@ -108,62 +108,16 @@ def test_other_bytes_than_were_approved_are_refused(cluster, topic, start):
         run.preflight(cluster, digest)
 
 
-def test_a_partition_that_somebody_moved_is_refused_by_name(cluster, topic, start):
-    name = topic("run-drift", [[1, 2]])
-    run, digest = start(name, [3, 2])
-    cluster.reassign({TopicPartition(name, 0): [2, 4]})
-    wait_for(cluster.reassignments, {})
-    wait_for_replicas(cluster, name, {0: (2, 4)})
-    with pytest.raises(DriftError, match="run-drift-0"):
-        run.preflight(cluster, digest)
-
-
-def test_a_foreign_reassignment_is_refused_by_name(cluster, topic, start, tmp_path):
-    name, other = topic("run-own", [[1, 2]]), topic("run-foreign", [[1]], size=3_000_000)
-    run, digest = start(name, [3, 2])
-    foreign = Run((tmp_path / "foreign").as_uri())
-    snapshot = take_snapshot(cluster)
-    foreign.write_snapshot(snapshot)
-    publish_plan(foreign.artifacts / "plan", Plan.from_assignment({TopicPartition(other, 0): [2]}), snapshot)
-    apply_throttle(cluster, foreign.plan(), foreign.status(cluster), SLOW, foreign.artifacts)
-    cluster.reassign(foreign.plan().as_dict())
-    with pytest.raises(ClusterError, match="run-foreign-0"):
-        run.preflight(cluster, digest)
-    restore_throttles(cluster, foreign.artifacts)
-    finish(foreign, cluster)
-
-
-def test_a_dead_target_is_refused_by_id(cluster, topic, start):
-    name = topic("run-dead", [[1, 2]])
-    run, digest = start(name, [2, 3])
-    plan = Plan.from_assignment({TopicPartition(name, 0): [2, 9]})
-    (run.artifacts / "plan").write_text(
-        "plan.json", (run.artifacts / "plan").read_text("plan.json").replace("3]", "9]")
-    )
-    with pytest.raises(ClusterError, match=r"\[9\] are not alive"):
-        run.preflight(cluster, plan.digest)
-    assert digest != plan.digest
-
-
-def test_another_cluster_is_refused(cluster, topic, start, monkeypatch):
-    name = topic("run-cluster", [[1, 2]])
-    run, digest = start(name, [3, 2])
-    monkeypatch.setattr(type(cluster), "cluster_id", lambda _: "another")
-    with pytest.raises(DriftError, match="this is another"):
-        run.preflight(cluster, digest)
-
-
 def test_a_deleted_topic_is_left_out_and_reported(cluster, kafka, topic, start):
     name = topic("run-deleted", [[1, 2]])
     run, digest = start(name, [3, 2])
-    admin = kafka.admin()
-    delete_topics(admin, [name])
+    with kafka.admin() as admin:
+        delete_topics(admin, [name])
     assert "run-deleted-0" in run.preflight(cluster, digest).remarks[0]
     assert begin(run, cluster, digest).progress.missing == 1
     outcome = end(run, cluster)
     assert outcome.reached
     assert "1 missing: run-deleted-0" in outcome.verdict
-    admin.close()
 
 
 def test_the_report_of_a_failed_run_names_the_steps(cluster, topic, start):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import DriftError, InvalidInputError
 from rebalance_lib.execution import (
     apply_throttle,
@@ -27,8 +26,7 @@ from rebalance_lib.execution.throttle import (
 )
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
-from tests.everywhere import set_broker, set_topic, wait_for_alive, wait_for_lists, wait_for_rates
-from tests.kafka_data import write_topic
+from tests.everywhere import set_broker, set_topic, wait_for_lists, wait_for_rates
 
 NOTHING = {"value": None, "source": None, "set": []}
 
@@ -146,30 +144,6 @@ def test_what_a_dead_run_left_is_put_back_before_the_next(cluster, topic, thrott
     wait_for_lists(cluster, name, {})
     assert left_behind(other) == ["broker 1"]
     assert restore_left_behind(cluster, Artifacts.at(tmp_path / "nothing here")) == {}
-
-
-def test_a_dead_broker_is_skipped_reported_and_cleaned_when_it_is_back(new_kafka, artifacts):
-    kafka = new_kafka(brokers=2, racks=0)
-    admin = kafka.admin()
-    write_topic(admin, kafka.bootstrap_servers, "orders", [[1]], 0)
-    admin.close()
-    plan, before = (Plan.from_assignment({TopicPartition("orders", 0): replicas}) for replicas in ([2], [1]))
-    with Cluster({"bootstrap_servers": kafka.nodes[1].address}) as cluster:
-        apply_throttle(cluster, plan, plan_status(cluster, plan, before), 1000, artifacts)
-        wait_for_lists(cluster, "orders", {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2"})
-        wait_for_rates(cluster, {1: at(1000), 2: at(1000)})
-        kafka.kill(2)
-        wait_for_alive(cluster, {1})
-        restored = restore_throttles(cluster, artifacts)
-        assert (restored.brokers, list(restored.left)) == ([1], ["broker 2"])
-        wait_for_lists(cluster, "orders", {})
-        wait_for_rates(cluster, {1: {}})
-        kafka.restart(2)
-        wait_for_alive(cluster, {1, 2})
-        wait_for_rates(cluster, {2: at(1000)})
-        assert restore_throttles(cluster, artifacts).brokers == [2]
-        wait_for_rates(cluster, {2: {}})
-        assert left_behind(artifacts) == []
 
 
 def test_a_wish_that_stood_before_is_none_and_one_made_while_nobody_was_there_is_heard(tmp_path):

@@ -33,14 +33,14 @@ def test_a_closed_pipe_ends_no_run_and_keeps_no_throttle(cluster, topic, make_jo
     with pytest.raises(BrokenPipeError):
         tell("nobody reads")
     chosen = settings(throttle=3_000_000)
-    ending = carry_out(cluster, job, chosen, interval=0.3, approved_by="a test", tell=tell, on_report=tell)
+    ending = carry_out(cluster, job, chosen, interval=0.2, approved_by="a test", tell=tell, on_report=tell)
     os.close(writing)
     assert ending.reached
     assert throttles(cluster, name) == NONE
 
 
 def test_an_interrupt_with_nobody_listening_takes_the_way_out(cluster, topic, make_job):
-    name = topic("out-interrupt", [[1]], size=3_000_000)
+    name = topic("out-interrupt", [[1]], size=1_000_000)
     job = make_job(cluster, name, [[2]])
 
     def interrupt(_):
@@ -54,7 +54,7 @@ def test_an_interrupt_with_nobody_listening_takes_the_way_out(cluster, topic, ma
             cluster,
             job,
             settings(throttle=SLOW),
-            interval=0.3,
+            interval=0.2,
             approved_by="a test",
             tell=gone,
             on_report=interrupt,
@@ -76,12 +76,12 @@ def test_a_signal_in_the_way_out_does_not_cut_it_short(cluster, topic, make_job,
 
     monkeypatch.setattr(carrying, "restore_throttles", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        carry_out(cluster, job, settings(throttle=3_000_000), interval=0.3, approved_by="a test")
+        carry_out(cluster, job, settings(throttle=3_000_000), interval=0.2, approved_by="a test")
     assert (len(calls), throttles(cluster, name)) == (2, NONE)
 
 
 def test_notes_that_cannot_be_written_do_not_keep_throttles_from_being_put_back(cluster, topic, make_job, monkeypatch):
-    name = topic("out-read-only", [[1]], size=3_000_000)
+    name = topic("out-read-only", [[1]], size=1_000_000)
     job, chosen, told = make_job(cluster, name, [[2]]), settings(throttle=SLOW), []
     put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
 
@@ -112,7 +112,7 @@ def test_a_way_out_that_fails_hides_neither_the_reason_nor_the_record(cluster, t
         patched.setattr(carrying, "add_partitions", fail)
         patched.setattr(carrying, "restore_throttles", unreachable)
         with pytest.raises(ClusterError, match="on purpose"):
-            carry_out(cluster, job, settings(throttle=SLOW), interval=0.3, approved_by="a test", tell=told.append)
+            carry_out(cluster, job, settings(throttle=SLOW), interval=0.2, approved_by="a test", tell=told.append)
     assert "on purpose" in job.artifacts.read_json(AUDIT)["verdict"]
     assert any(line.startswith("the way out could not be taken (out of reach)") for line in told)
     leave(cluster, job, settings())
@@ -120,7 +120,7 @@ def test_a_way_out_that_fails_hides_neither_the_reason_nor_the_record(cluster, t
 
 
 def test_the_way_out_of_a_plan_that_was_never_begun_cancels_nothing(cluster, topic, make_job):
-    name = topic("out-foreign", [[1]], size=3_000_000)
+    name = topic("out-foreign", [[1]], size=1_000_000)
     job = make_job(cluster, name, [[2]])
     other = make_job(cluster, name, [[2]], name="other")
     chosen = settings(throttle=SLOW)
