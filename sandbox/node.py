@@ -169,8 +169,10 @@ def random_id() -> str:
 
 
 def launch(node: Node, libs: Path) -> Node:
-    """Start the Kafka process."""
-    return replace(node, pid=_run(node, libs, "kafka.Kafka", str(node.properties)).pid)
+    """Start the Kafka process; from here on it is known by its pid, whichever process asks."""
+    process = _run(node, libs, "kafka.Kafka", str(node.properties))
+    process.returncode = 0  # or Python warns that nobody waited for it
+    return replace(node, pid=process.pid)
 
 
 def java(libs: Path, main_class: str, *arguments: str, heap: str | None = None) -> list[str]:

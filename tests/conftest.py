@@ -99,7 +99,7 @@ def rank(file: PurePath) -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, or in random order; leave what is long to the long run; mark what is no unit test."""
+    """Order the tests, leave what is long to the long run, and mark what starts other programs."""
     if (seed := config.getoption("--shuffle")) is not None:
         random = Random(seed)
         places = defaultdict(random.random)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,7 @@ OUTSIDE = {
 WRITTEN_FOR_IT = {"kafka": ["sandbox", "demo", "tests", "bench"], "airflow": ["tests"], "pyspark": ["tests", "bench"]}
 
 
+@cache
 def imports(file: Path) -> set[str]:
     names = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
