@@ -62,10 +62,10 @@ SMALL_FETCHES = {"replica.fetch.max.bytes": "100000"}
 LEFT_SECONDS = 30  # until a broker has heard that the throttle is off, and the controller that a move was cancelled
 
 
-# What takes longest begins first, so that all processes end together. Tests of such a directory share what is costly to
-# start, and stay in one process; elsewhere those of a file do.
-TOGETHER = ("e2e", "dags", "jobs")
-SLOW = ("e2e", "test_chaos.py", "dags", "jobs", "execution", "assignors", "cluster", "cli", "sandbox", "plugins")
+# What takes longest begins first, so that all processes end together.
+SLOW = ("e2e", "dags", "jobs", "test_chaos.py", "execution", "assignors", "cluster", "cli", "sandbox", "plugins")
+# Directories whose tests stay in one process, since they share what is costly to start: an Airflow, a Spark session.
+TOGETHER = {"e2e": "airflow", "dags": "spark", "jobs": "spark"}
 # Fixtures that start other programs: what needs one of them is no unit test.
 PROGRAMS = {"kafka", "new_kafka", "airflow", "spark", "prometheus", "object_store"}
 
@@ -88,8 +88,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def scope(file: PurePath) -> str:
-    """The tests that one process runs together."""
-    return file.parent.name if file.parent.name in TOGETHER else str(file)
+    """The tests that one process runs together: by default those of a file."""
+    return TOGETHER.get(file.parent.name, str(file))
 
 
 def rank(file: PurePath) -> int:
