@@ -6,6 +6,7 @@ import pytest
 
 from rebalance_lib.placement import add_partitions
 from rebalance_lib.topology import Broker
+from tests.cli.conftest import UNTOUCHED
 
 BROKERS = [Broker(1, "rack-1"), Broker(2, "rack-2"), Broker(3, "rack-3"), Broker(4, "rack-1")]
 
@@ -38,11 +39,10 @@ def test_they_are_added_by_hand(ours, topic, look):
         (("--partitions", 3, "--replica-assignment", "1:2,2:3,9:1"), "are not available"),
     ],
 )
-def test_what_kafka_would_refuse_is_refused(ours, topic, look, options, message):
-    name = topic("add-refused", [[1, 2], [2, 3]])
-    answer = ours("add-partitions", "--topic", name, *options, "--execute")
+def test_what_kafka_would_refuse_is_refused(ours, untouched, look, options, message):
+    answer = ours("add-partitions", "--topic", untouched, *options, "--execute")
     assert (answer.code, message in answer.err) == (1, True), answer.err
-    look.replicas(name, {0: [1, 2], 1: [2, 3]})
+    look.replicas(untouched, dict(enumerate(UNTOUCHED)))
 
 
 def test_an_unknown_topic_is_named(ours):

@@ -11,6 +11,7 @@ import pytest
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.execution.lock import InUseError, locked
+from rebalance_lib.execution.throttle import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
 from tests.execution.running import SLOW
 from tests.waiting import wait_for
 
@@ -22,7 +23,7 @@ def start_run(kafka):
 
     def start(path, *options):
         words = ["run", "--bootstrap-server", kafka.bootstrap_servers, "--reassignment-json-file", str(path)]
-        words += ["--throttle", str(SLOW), "--interval", "1", *options]
+        words += ["--throttle", str(SLOW), "--interval", "0.2", *options]
         command = [sys.executable, "-m", "rebalance_lib.cli", *words]
         started.append(subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
         return started[-1]
@@ -37,7 +38,7 @@ def start_run(kafka):
 
 def test_cancel_ends_a_run_that_is_under_way_and_no_throttle_is_left(start_run, ours, topic, plan, look):
     cluster = look.cluster
-    name = topic("beside-cancel", [[1], [1]], size=3_000_000)
+    name = topic("beside-cancel", [[1], [1]], size=1_000_000)
     path = plan({name: {0: [2], 1: [2]}})
     running = start_run(path, "--moves-in-cluster", "1")
     wait_for(cluster.reassignments)
@@ -50,12 +51,12 @@ def test_cancel_ends_a_run_that_is_under_way_and_no_throttle_is_left(start_run, 
     assert cluster.reassignments() == {}
     look.unthrottled(name)
     look.replicas(name, {0: [1], 1: [1]})
-    again = ours("run", "--reassignment-json-file", path, "--interval", 0.5)
+    again = ours("run", "--reassignment-json-file", path, "--interval", 0.2)
     assert again.code == 0, again.err  # a cancel ends one run, not the plan
 
 
 def test_a_second_run_and_an_execute_of_the_same_plan_are_refused_at_once(start_run, ours, topic, plan, cluster):
-    name = topic("beside-second", [[1]], size=3_000_000)
+    name = topic("beside-second", [[1]], size=1_000_000)
     path = plan({name: {0: [2]}})
     running = start_run(path)
     wait_for(cluster.reassignments)
@@ -106,14 +107,20 @@ def test_a_refused_try_leaves_nothing_that_the_next_would_go_by(ours, topic, pla
     assert sorted(file.name for file in state.iterdir()) == ["lock"]
 
 
-def test_what_another_tool_moves_is_refused_and_left_alone(theirs, ours, topic, plan, look):
-    cluster = look.cluster
-    name = topic("beside-foreign", [[1]], size=3_000_000)
+def test_what_another_tool_moves_is_listed_refused_and_cancelled_as_that_tool_would(theirs, ours, topic, plan, look):
+    name = topic("beside-foreign", [[1]], size=1_000_000)
     path = plan({name: {0: [2]}})
-    theirs("--execute", "--reassignment-json-file", path, "--throttle", 10_000)
+    theirs("--execute", "--reassignment-json-file", path, "--throttle", SLOW)
+    look.lists(name, {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2"})
+    look.rates(dict.fromkeys((1, 2), dict.fromkeys(RATES, str(SLOW))))
+    look.replicas(name, {0: [2, 1]})
+    assert name in ours("list").out
     refused = ours("run", "--reassignment-json-file", path)
     assert refused.code == 1
     assert f"reassignments of somebody else are under way ({name}-0)" in refused.err
-    assert len(cluster.reassignments()) == 1
-    assert ours("cancel", "--reassignment-json-file", path).code == 0  # as Kafka's tool: whoever began it
+    assert len(look.cluster.reassignments()) == 1
+    cancelled = ours("cancel", "--reassignment-json-file", path)  # whoever began it
+    assert (cancelled.code, f"for: {name}-0" in cancelled.out) == (0, True)
+    assert ours("list").out.strip() == "No partition reassignments found."
+    look.moved(name, {0: [1]})
     look.unthrottled(name)

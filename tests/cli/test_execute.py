@@ -7,9 +7,10 @@ import json
 import pytest
 
 from rebalance_lib.execution.throttle import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
+from tests.cli.conftest import UNTOUCHED
 
 SLOW = 10_000
-ENTRY = {"topic": "execute-refused", "partition": 0, "replicas": [1, 2]}
+ENTRY = {"topic": "untouched", "partition": 0, "replicas": [1, 2]}
 
 
 def at(rate):
@@ -24,7 +25,7 @@ REFUSED = {
     "empty": (document(), [], "Partition reassignment list cannot be empty"),
     "unknown broker": (document(ENTRY | {"replicas": [1, 99]}), [], "Unknown broker id 99"),
     "unknown topic": (document(ENTRY | {"topic": "no-such-topic"}), [], "Topic no-such-topic not found."),
-    "unknown partition": (document(ENTRY | {"partition": 7}), [], "Unable to find partition: execute-refused-7"),
+    "unknown partition": (document(ENTRY | {"partition": 7}), [], "Unable to find partition: untouched-7"),
     "partition twice": (document(ENTRY, ENTRY), [], "entry 0 has this partition already"),
     "broker twice": (document(ENTRY | {"replicas": [1, 1]}), [], "broker 1 is listed twice"),
     "no replicas": (document(ENTRY | {"replicas": []}), [], "at least one replica"),
@@ -37,7 +38,7 @@ REFUSED = {
     "replication factor": (
         document(ENTRY | {"replicas": [3]}),
         ["--disallow-replication-factor-change"],
-        "execute-refused-0: The replication factor is changed from 2 to 1",
+        "untouched-0: The replication factor is changed from 2 to 1",
     ),
     "throttle": (document(ENTRY | {"replicas": [3, 4]}), ["--throttle", 0], "0 bytes/s would stop replication"),
     "no JSON": ("{", [], "not JSON"),
@@ -45,16 +46,15 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_kafka_would_refuse_is_refused_before_anything_is_changed(ours, topic, tmp_path, look, case):
+def test_what_kafka_would_refuse_is_refused_before_anything_is_changed(ours, untouched, tmp_path, look, case):
     text, options, message = REFUSED[case]
-    topic("execute-refused", [[1, 2]])
     path = tmp_path / "plan.json"
     path.write_text(text, encoding="utf-8")
     answer = ours("execute", "--reassignment-json-file", path, *options, "--output", "json")
     assert answer.code == 1
     assert message in answer.json["error"]
     assert message in answer.err
-    look.moved("execute-refused", {0: [1, 2]})
+    look.moved(untouched, dict(enumerate(UNTOUCHED)))
     assert not (tmp_path / "plan.json.state").exists()
 
 
@@ -84,7 +84,7 @@ def test_the_way_back_is_printed_and_kept(ours, topic, plan, look):
 
 
 def test_a_reassignment_under_way_is_refused_unless_it_is_additional(ours, topic, plan, look):
-    name, other = topic("execute-first", [[1]], size=3_000_000), topic("execute-second", [[1, 2]])
+    name, other = topic("execute-first", [[1]], size=1_000_000), topic("execute-second", [[1, 2]])
     first, second = plan({name: {0: [2]}}), plan({other: {0: [3, 2]}}, "second.json")
     assert ours("execute", "--reassignment-json-file", first, "--throttle", SLOW).code == 0
     own = {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2"}
@@ -114,7 +114,7 @@ def test_a_reassignment_under_way_is_refused_unless_it_is_additional(ours, topic
 
 
 def test_a_target_in_flight_is_replaced_and_the_senders_stay(ours, topic, plan, cluster, look):
-    name = topic("execute-override", [[1]], size=3_000_000)
+    name = topic("execute-override", [[1]], size=1_000_000)
     first, second = plan({name: {0: [2]}}), plan({name: {0: [3]}}, "second.json")
     ours("execute", "--reassignment-json-file", first, "--throttle", SLOW)
     look.lists(name, {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2"})
@@ -133,7 +133,7 @@ def test_a_target_in_flight_is_replaced_and_the_senders_stay(ours, topic, plan, 
 
 
 def test_back_to_the_originals_in_flight_is_a_cancel_and_then_the_order(ours, topic, plan, look):
-    name = topic("execute-return", [[1, 2]], size=3_000_000)
+    name = topic("execute-return", [[1, 2]], size=1_000_000)
     there, back = plan({name: {0: [3, 4]}}), plan({name: {0: [2, 1]}}, "back.json")
     ours("execute", "--reassignment-json-file", there, "--throttle", SLOW)
     look.rates(dict.fromkeys((1, 2, 3, 4), at(SLOW)))
@@ -146,7 +146,7 @@ def test_back_to_the_originals_in_flight_is_a_cancel_and_then_the_order(ours, to
 
 
 def test_a_target_that_the_controller_would_never_end_is_reached(ours, topic, plan, look):
-    name = topic("execute-stuck", [[1, 2]], size=2_000_000)
+    name = topic("execute-stuck", [[1, 2]], size=1_000_000)
     path = plan({name: {0: [3, 4]}})
     assert ours("execute", "--reassignment-json-file", path, "--throttle", SLOW).code == 0
     look.rates(dict.fromkeys((1, 2, 3, 4), at(SLOW)))

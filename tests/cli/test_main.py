@@ -13,6 +13,7 @@ from rebalance_lib.cli import main
 from rebalance_lib.cli.connection import Connection
 from rebalance_lib.cli.main import COMMANDS
 from rebalance_lib.cli.options import PlanFile
+from rebalance_lib.cluster import asking
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -33,7 +34,8 @@ def test_a_missing_option_is_a_usage_error():
     assert (answer.exit_code, "Missing option" in answer.stderr) == (2, True)
 
 
-def test_a_cluster_that_is_not_there_is_an_error_for_people_and_programs():
+def test_a_cluster_that_is_not_there_is_an_error_for_people_and_programs(monkeypatch):
+    monkeypatch.setitem(asking.DEFAULTS, "bootstrap_timeout_ms", 500)
     answer = CliRunner().invoke(main, ["list", "--bootstrap-server", "127.0.0.1:1", "--output", "json"])
     assert answer.exit_code == 1
     assert "cannot reach a Kafka cluster at ['127.0.0.1:1']" in json.loads(answer.stdout)["error"]

@@ -474,6 +474,7 @@ def test_a_wrong_name_costs_no_spark(plan, file, monkeypatch):
     assert (answer.exit_code, "unknown brokers [9]" in answer.stderr) == (1, True)
 
 
+@pytest.mark.long
 def test_what_only_the_job_can_refuse_is_told_as_without_spark(plan, file):
     ask = ["--snapshot", file(), "--mode", "drain", "--brokers", "2", "--byte-budget", "1"]
     here = plan(*ask)

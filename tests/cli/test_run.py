@@ -8,6 +8,9 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
+from rebalance_lib.cli.run import SIGNALS, _signals
 from rebalance_lib.execution.throttle import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, RATES
 from tests.everywhere import set_topic
 from tests.waiting import wait_for
@@ -19,7 +22,7 @@ def test_a_plan_is_carried_out_and_everything_is_as_before(ours, topic, plan, lo
     name = topic("run-cli", [[1, 2], [2, 1]], size=300_000)
     set_topic(cluster, name, {LEADER_REPLICAS: "7:1"})
     path = plan({name: {0: [3, 2], 1: [2, 3]}})
-    options = ("--throttle", 3_000_000, "--interval", 0.5, "--moves-in", 1)
+    options = ("--throttle", 3_000_000, "--interval", 0.2, "--moves-in", 1)
     answer = ours("run", "--reassignment-json-file", path, *options)
     assert answer.code == 0, answer.err
     assert "2 of 2 partitions are where the plan says." in answer.out
@@ -56,33 +59,38 @@ def test_a_cluster_that_drifted_from_the_snapshot_is_refused(ours, topic, plan, 
     look.moved(name, {0: [3]})
 
 
+@pytest.mark.parametrize("number", SIGNALS)
+def test_every_signal_that_ends_a_process_is_taken_as_ctrl_c(number):
+    with pytest.raises(KeyboardInterrupt), _signals():
+        signal.raise_signal(number)
+
+
 def test_ctrl_c_cancels_what_is_under_way_and_puts_the_throttles_back(kafka, topic, plan, look, cluster):
-    name = topic("run-interrupted", [[1]], size=3_000_000)
+    name = topic("run-interrupted", [[1]], size=1_000_000)
     path = plan({name: {0: [2]}})
     words = ["run", "--bootstrap-server", kafka.bootstrap_servers, "--reassignment-json-file", str(path)]
-    for number in (signal.SIGINT, signal.SIGTERM):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "rebalance_lib.cli", *words, "--throttle", str(SLOW), "--interval", "1"],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        wait_for(cluster.reassignments)
-        process.send_signal(number)
-        _, told = process.communicate(timeout=180)
-        assert process.returncode == 1, told
-        assert "1 moves under way were cancelled" in told
-        assert cluster.reassignments() == {}
-        look.unthrottled(name)
-        look.moved(name, {0: [1]})
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rebalance_lib.cli", *words, "--throttle", str(SLOW), "--interval", "0.2"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(cluster.reassignments)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=180)
+    assert process.returncode == 1, told
+    assert "1 moves under way were cancelled" in told
+    assert cluster.reassignments() == {}
+    look.unthrottled(name)
+    look.moved(name, {0: [1]})
 
 
 def test_what_a_killed_run_left_is_shown_changed_and_restored(kafka, ours, topic, plan, look):
-    name, cluster = topic("run-killed", [[1]], size=3_000_000), look.cluster
+    name, cluster = topic("run-killed", [[1]], size=1_000_000), look.cluster
     path = plan({name: {0: [2]}})
     state = path.with_name("plan.json.state")
     words = ["run", "--bootstrap-server", kafka.bootstrap_servers, "--reassignment-json-file", str(path)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "rebalance_lib.cli", *words, "--throttle", str(SLOW), "--interval", "1"],
+        [sys.executable, "-m", "rebalance_lib.cli", *words, "--throttle", str(SLOW), "--interval", "0.2"],
         stderr=subprocess.DEVNULL,
     )
     wait_for(cluster.reassignments)
@@ -98,7 +106,7 @@ def test_what_a_killed_run_left_is_shown_changed_and_restored(kafka, ours, topic
     assert kept.code == 3  # its move goes on, and needs its throttle
     assert "of its moves are under way" in kept.out
     assert ours("throttles", "--set", 90_000_000, state).code == 0
-    assert ours("run", "--reassignment-json-file", path, "--throttle", SLOW, "--interval", 0.5).code == 0
+    assert ours("run", "--reassignment-json-file", path, "--throttle", SLOW, "--interval", 0.2).code == 0
     look.unthrottled(name)
     look.moved(name, {0: [2]})
     nothing = ours("throttles", "--restore", state)
@@ -108,7 +116,7 @@ def test_what_a_killed_run_left_is_shown_changed_and_restored(kafka, ours, topic
 def test_a_plan_that_was_carried_out_on_another_cluster_is_refused(ours, topic, plan):
     name = topic("run-elsewhere", [[1]])
     path = plan({name: {0: [2]}})
-    assert ours("run", "--reassignment-json-file", path, "--interval", 0.5).code == 0
+    assert ours("run", "--reassignment-json-file", path, "--interval", 0.2).code == 0
     owner = path.with_name("plan.json.state") / "owner.json"
     content = json.loads(owner.read_text(encoding="utf-8"))
     owner.write_text(json.dumps({**content, "cluster_id": "another"}), encoding="utf-8")

@@ -9,7 +9,7 @@ SLOW = 10_000
 
 
 def test_still_moving_ends_with_3_and_is_told_to_programs(ours, topic, plan, look):
-    name = topic("verify-moving", [[1]], size=3_000_000)
+    name = topic("verify-moving", [[1]], size=1_000_000)
     path = plan({name: {0: [2]}})
     ours("execute", "--reassignment-json-file", path, "--throttle", SLOW)
     look.replicas(name, {0: [2, 1]})

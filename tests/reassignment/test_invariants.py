@@ -157,6 +157,6 @@ class OlderPartition(Partition):
 
 
 TestKraft = Partition.TestCase
-TestKraft.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestKraft.settings = settings(stateful_step_count=30)
 TestZooKeeper = OlderPartition.TestCase
-TestZooKeeper.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestZooKeeper.settings = settings(stateful_step_count=30)

@@ -23,8 +23,8 @@ def view(state: PartitionState):
 
 @pytest.fixture
 def moving(cluster, topic):
-    """A partition of 4 MB on 1, 2, 3 whose copy to broker 4 takes its time, beside its model."""
-    partition = TopicPartition(topic("model-live", [[1, 2, 3]], size=4_000_000), 0)
+    """A partition of a megabyte on 1, 2, 3 whose copy to broker 4 takes its time, beside its model."""
+    partition = TopicPartition(topic("model-live", [[1, 2, 3]], size=1_000_000), 0)
     set_topic(cluster, partition.topic, {FOLLOWER_REPLICAS: "0:4"})
     set_broker(cluster, 4, {FOLLOWER_RATE: "10000"})
     yield partition, Controller({partition: PartitionState.healthy(1, 2, 3)}, Brokers.all_alive(1, 2, 3, 4))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_lib.errors import InvalidInputError
@@ -327,7 +327,6 @@ CONDITIONS = st.sampled_from([IDEAL, Conditions(unthrottled=100, partition_fetch
 
 
 @given(cases(), CONDITIONS)
-@settings(deadline=None)
 def test_the_end_is_the_plan_and_bytes_are_neither_made_nor_lost(case, conditions):
     snapshot, plan, pace = case
     work = Work.of(plan, snapshot)
@@ -364,7 +363,6 @@ def expected_end(snapshot, plan, copies):
 
 
 @given(cases(), CONDITIONS)
-@settings(deadline=None)
 def test_caps_and_throttle_hold_at_every_moment(case, conditions):
     snapshot, plan, pace = case
     forecast = simulate(plan, snapshot, pace, conditions=conditions)
@@ -397,7 +395,6 @@ def assert_held(cap, amounts):
 
 
 @given(cases())
-@settings(deadline=None)
 def test_at_twice_the_throttle_nothing_is_slower_if_all_begins_at_once(case):
     snapshot, plan, pace = case
     free = replace(pace, throttle=50, moves_in=None, moves_out=None, moves_in_cluster=None, bytes_in_flight=None)
@@ -407,7 +404,6 @@ def test_at_twice_the_throttle_nothing_is_slower_if_all_begins_at_once(case):
 
 
 @given(cases())
-@settings(deadline=None)
 def test_at_twice_both_throttles_everything_takes_half_the_time(case):
     snapshot, plan, pace = case
     pace = replace(pace, throttle=50, log_dir_throttle=50)
