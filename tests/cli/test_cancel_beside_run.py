@@ -85,7 +85,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path):
     with pytest.raises(InUseError, match=r"plan\.json\.state is in use"), locked(state):
         pass
     os.kill(holder.pid, signal.SIGKILL)
-    with locked(state, seconds=10):
+    with locked(state, seconds=120):
         pass
     holder.wait()
     holder.stdout.close()

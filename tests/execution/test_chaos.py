@@ -13,7 +13,7 @@ import re
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -93,6 +93,7 @@ class Case:
     topic: str
     directory: Path
     rate: int
+    engines: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
     def plan(self) -> Plan:
@@ -115,12 +116,10 @@ class Case:
             "--moves-in-cluster",
             "3",
         ]
+        command = [sys.executable, "-m", "rebalance_lib.cli", "run", "--bootstrap-server", self.servers, *options]
         with (self.directory / "log.txt").open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "rebalance_lib.cli", "run", "--bootstrap-server", self.servers, *options],
-                stdout=log,
-                stderr=log,
-            )
+            self.engines.append(subprocess.Popen(command, stdout=log, stderr=log))
+        return self.engines[-1]
 
     @property
     def servers(self) -> str:
@@ -180,15 +179,20 @@ def start_case(chaos, tmp_path, request):
     """``start_case(size, rate)`` is a case whose partitions have that many bytes."""
     name = re.sub(r"[^a-z]+", "-", request.node.name.lower()).strip("-")
     servers = ",".join(node.address for node in chaos.nodes.values() if node.role == "broker")
+    cases = []
     with Cluster({"bootstrap_servers": servers.split(",")}) as cluster:
 
         def start(size, rate):
             with chaos.admin() as admin:
                 write_topic(admin, chaos.bootstrap_servers, name, BEFORE, size)
             set_topic(cluster, name, {"min.insync.replicas": "2", LEADER_REPLICAS: "*"})
-            return Case(chaos, cluster, name, tmp_path, rate)
+            cases.append(Case(chaos, cluster, name, tmp_path, rate))
+            return cases[-1]
 
         yield start
+    for engine in (engine for case in cases for engine in case.engines):
+        engine.kill()
+        engine.wait()
     with chaos.admin() as admin:
         delete_topics(admin, [name])
 

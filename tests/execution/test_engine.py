@@ -76,8 +76,7 @@ def test_a_throttle_that_falls_below_the_write_rate_is_noticed_and_raised(cluste
     want_rate(job.artifacts, SLOW, "a person who does not know better")
     assert engine.check().throttle == SLOW
     wait_for_rates(cluster, dict.fromkeys((1, 2), dict.fromkeys(RATES, str(SLOW))))
-    stalls = wait_for(lambda: write(name, 300_000) or engine.check().stalls)
-    assert [stall.cause for stall in stalls] == [Cause.THROTTLE]
+    wait_for(lambda: write(name, 300_000) or [stall.cause for stall in engine.check().stalls], [Cause.THROTTLE])
     assert SLOW < engine.check().throttle <= 20_000_000
     wait_for(lambda: engine.check().state is State.REACHED)
     assert {event["cause"] for event in read_journal(job.artifacts) if event["event"] == "remedied"} == {"throttle"}
