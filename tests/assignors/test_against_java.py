@@ -13,6 +13,8 @@ from tests.assignors.judging import is_valid, judged
 from tests.budget import cases as budgeted
 from tests.java.reference import ASSIGNORS, FIRST_STICKY_ASSIGNORS
 
+pytestmark = pytest.mark.programs
+
 CASES = range(budgeted(300, long=10_000))
 GENERATIONS = (1, 2, 3)
 

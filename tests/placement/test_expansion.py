@@ -119,6 +119,7 @@ def test_a_topic_grown_over_the_same_brokers_is_the_topic_created_larger(brokers
         assert {**existing, **added} == whole
 
 
+@pytest.mark.programs
 def test_kafkas_admin_utils_adds_the_same(admin_utils, reference_cases, random):
     cases = []
     for _ in reference_cases:

@@ -118,6 +118,7 @@ def test_equal_racks_all_hold_a_replica_and_brokers_share_evenly_in_a_round(rack
     assert set(first_round.values()) == {racks}
 
 
+@pytest.mark.programs
 def test_kafkas_striped_replica_placer_places_the_same(striped_replica_placer, reference_cases, random):
     cases = []
     for _ in reference_cases:

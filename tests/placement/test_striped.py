@@ -209,6 +209,7 @@ def test_a_leader_shares_its_partitions_with_every_other_broker(brokers, data):
     assert len(followers) == count * (count - 1)
 
 
+@pytest.mark.programs
 def test_kafkas_admin_utils_places_the_same(admin_utils, reference_cases, random):
     cases = []
     for _ in reference_cases:

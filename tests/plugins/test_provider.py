@@ -9,6 +9,7 @@ import pytest
 from airflow.configuration import conf
 from airflow.providers_manager import ProvidersManager, _create_provider_info_schema_validator
 from airflow.sdk._shared.secrets_masker import should_hide_value_for_key
+from airflow.sdk.providers_manager_runtime import ProvidersManagerTaskRuntime
 
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 from kafka_rebalance_airflow.provider import get_provider_info
@@ -29,9 +30,8 @@ VALUES = {
 def test_airflow_takes_the_metadata_and_loads_the_hook_without_a_word(caplog):
     _create_provider_info_schema_validator().validate(get_provider_info())
     with caplog.at_level(logging.WARNING):
-        manager = ProvidersManager()
-        found = manager.hooks["kafka"]
-    assert "kafka-rebalance" in manager.providers
+        found = ProvidersManagerTaskRuntime().hooks["kafka"]
+    assert "kafka-rebalance" in ProvidersManager().providers
     assert found.hook_class_name == f"{KafkaAdminHook.__module__}.{KafkaAdminHook.__name__}"
     assert (found.hook_name, found.connection_testable) == (FORM["hook-name"], True)
     assert KafkaAdminHook.hook_name == FORM["hook-name"]

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
+
 from sandbox import node
 from sandbox.cluster import LIBS
+
+
+pytestmark = pytest.mark.programs
 
 
 def loaded(*flags):

@@ -22,6 +22,9 @@ from sandbox.__main__ import main
 from tests.waiting import wait_for
 
 
+pytestmark = pytest.mark.programs
+
+
 def brokers_alive(kafka: Sandbox) -> set[int]:
     admin = kafka.admin()
     try:
