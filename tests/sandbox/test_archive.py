@@ -9,7 +9,6 @@ import pytest
 from sandbox import node
 from sandbox.cluster import LIBS
 
-
 pytestmark = pytest.mark.programs
 
 

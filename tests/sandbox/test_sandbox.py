@@ -21,7 +21,6 @@ from sandbox import node as sandbox_node
 from sandbox.__main__ import main
 from tests.waiting import wait_for
 
-
 pytestmark = pytest.mark.programs
 
 
