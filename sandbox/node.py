@@ -20,6 +20,7 @@ JVM_FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.
 ARCHIVE = Path(__file__).with_name("kafka.jsa")  # sandbox/archive.py
 LOG4J = Path(__file__).with_name("log4j2.properties")
 META_PROPERTIES = "meta.properties"
+_LAUNCHED: list[subprocess.Popen[bytes]] = []  # nodes are found by their pids; Python warns of handles that are dropped
 
 # Small and quick: a broker that dies is noticed in seconds, and internal topics stay few.
 DEFAULTS = {

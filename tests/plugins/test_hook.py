@@ -125,8 +125,13 @@ def test_tokens_of_an_identity_provider_sign_in_and_are_used_again(connect, secu
     assert len(given) == 1  # for the bootstrap connection and the one after it
 
 
+def client_threads():
+    return {thread for thread in threading.enumerate() if thread.name.startswith("kafka-io")}
+
+
 def is_refused(hook, *words, secret):
     """The hook says these words, and the secret nowhere, not even in what caused its error; no thread stays."""
+    before = client_threads()
     with pytest.raises((ClusterError, InvalidInputError)) as caught:
         hook.get_conn()
     for word in ("connection 'secured': ", *words):
@@ -136,7 +141,7 @@ def is_refused(hook, *words, secret):
         assert secret not in f"{error!r} {error}"
         error = error.__cause__ or error.__context__
     assert hook.test_connection() == (False, f"{caught.type.__name__}: {caught.value}")
-    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-io")] == []
+    wait_for(client_threads, lambda left: left <= before)
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])

@@ -48,7 +48,7 @@ def minio(object_store, monkeypatch):
 def in_another_process(uri):
     program = "import sys; from rebalance_lib.artifacts import Artifacts; print(Artifacts(sys.argv[1]).read_text('a'))"
     command = [sys.executable, "-c", program, uri]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=ROOT, check=False)
 
 
 def test_airflow_looks_a_connection_up(minio):
