@@ -21,7 +21,7 @@ class Traffic:
     consumer got, by offset. A batch whose acknowledgement was lost is sent again, and may be there twice.
     """
 
-    def __init__(self, servers: str, topic: str, partitions: int, *, rate: int = 40, size: int = 500) -> None:
+    def __init__(self, servers: str, topic: str, partitions: int, *, rate: int = 10, size: int = 200) -> None:
         self._servers, self._topic, self._partitions = servers.split(","), topic, partitions
         self._pause, self._padding = 1 / rate, b"." * size
         self.acknowledged: dict[int, list[int]] = defaultdict(list)
