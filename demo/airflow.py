@@ -53,7 +53,8 @@ class LocalAirflow:
         self.port = free_port()
         self.password = secrets.token_urlsafe(12)
         self._secrets = {name: secrets.token_urlsafe(48) for name in ("API__SECRET_KEY", "API_AUTH__JWT_SECRET")}
-        self._components: dict[str, subprocess.Popen[bytes]] = {}
+        self._parent: subprocess.Popen[str] | None = None  # of all components
+        self._components: dict[str, psutil.Process] = {}
         self._starting = threading.Lock()
         self._stopped = False
 
@@ -118,9 +119,8 @@ class LocalAirflow:
         passwords.touch(mode=0o600)
         passwords.write_text(json.dumps({USER: self.password}), encoding="utf-8")
         try:
-            if self._run("migrate", ["airflow", "db", "migrate"], self.environment()).wait() != 0:
+            if self._run("migrate", ["airflow", "db", "migrate"], wait=True) != 0:
                 raise LocalAirflowError(f"Airflow could not make its database:\n{self.log('migrate')}")
-            self.port = free_port()  # looked for late, so that nobody takes it meanwhile
             self._save()
             for name in COMPONENTS:
                 self.start_component(name)
@@ -137,15 +137,15 @@ class LocalAirflow:
             "scheduler": ["--skip-serve-logs"],
             "triggerer": ["--skip-serve-logs"],
         }
-        self._run(name, ["airflow", name, *loopback.get(name, [])], self.environment())
+        self._components[name] = psutil.Process(self._run(name, ["airflow", name, *loopback.get(name, [])]))
 
     def kill_component(self, name: str) -> None:
         """Kill a component and all that it has started, as a machine that is lost would."""
-        process = psutil.Process(self._components[name].pid)
+        process = self._components[name]
         for one in [process, *process.children(recursive=True)]:
             with suppress(psutil.NoSuchProcess):
                 one.kill()
-        self._components[name].wait()
+        process.wait()
 
     def stop(self) -> None:
         """End every process of this Airflow, the tasks it runs included; a start under way in a thread ends too."""
@@ -161,6 +161,12 @@ class LocalAirflow:
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
             psutil.wait_procs(left, timeout=2)
+        if self._parent is not None:
+            self._parent.wait()
+            for pipe in (self._parent.stdin, self._parent.stdout):
+                with suppress(BrokenPipeError):
+                    if pipe is not None:
+                        pipe.close()
 
     def processes(self) -> Iterator[psutil.Process]:
         """Every live process that belongs to this Airflow."""
@@ -175,24 +181,42 @@ class LocalAirflow:
 
     def log(self, component: str) -> str:
         """The end of what a component printed."""
-        text = (self.directory / f"{component}.out").read_text(encoding="utf-8", errors="replace")
-        return "\n".join(text.splitlines()[-20:])
+        return "\n".join(self.output(component).splitlines()[-20:])
 
-    def _run(self, name: str, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
-        with self._starting, (self.directory / f"{name}.out").open("ab") as output:
+    def output(self, component: str) -> str:
+        """What a component printed, since the first start of it."""
+        return (self.directory / f"{component}.out").read_text(encoding="utf-8", errors="replace")
+
+    def _run(self, name: str, argv: list[str], *, wait: bool = False) -> int:
+        """Run a command of Airflow; returns its process id, or its exit code if its end is awaited."""
+        request = {"argv": argv, "output": str(self.directory / f"{name}.out"), "wait": wait}
+        with self._starting:
             if self._stopped:
                 raise LocalAirflowError("Airflow was stopped while it started")
-            process = subprocess.Popen(
-                command,
-                env=environment,
+            if self._parent is None:
+                self._parent = self._start_parent()
+            parent = self._parent
+        assert parent.stdin is not None  # noqa: S101 - for mypy
+        assert parent.stdout is not None  # noqa: S101
+        with suppress(BrokenPipeError):
+            parent.stdin.write(json.dumps(request) + "\n")
+            parent.stdin.flush()
+        if not (answer := parent.stdout.readline()):
+            raise LocalAirflowError(f"Airflow ended while its {name} started:\n{self.log('components')}")
+        return int(answer)
+
+    def _start_parent(self) -> subprocess.Popen[str]:
+        with (self.directory / "components.out").open("ab") as output:
+            return subprocess.Popen(
+                [sys.executable, "-m", "demo.components"],
+                env=self.environment(),
                 cwd=self.directory,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                text=True,
                 start_new_session=True,
             )
-            self._components[name] = process
-            return process
 
     def _save(self) -> None:
         state = {
@@ -209,7 +233,7 @@ class LocalAirflow:
         deadline = time.monotonic() + READY_SECONDS
         health: dict[str, Any] = {}
         while time.monotonic() < deadline and not self._stopped:
-            if ended := [name for name in COMPONENTS if self._components[name].poll() is not None]:
+            if ended := [name for name in COMPONENTS if not self._components[name].is_running()]:
                 raise LocalAirflowError(f"Airflow's {ended[0]} ended:\n{self.log(ended[0])}")
             with suppress(httpx.HTTPError, ValueError):
                 health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()

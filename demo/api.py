@@ -24,6 +24,10 @@ class AirflowApi:
         token = self._call("POST", "/auth/token", json={"username": user, "password": password})["access_token"]
         self._client.headers["Authorization"] = f"Bearer {token}"
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
     def wait_for_dag(self, seconds: float = 120) -> None:
         """Wait until the dag processor has found the DAG."""
         deadline = time.monotonic() + seconds
@@ -77,6 +81,10 @@ class AirflowApi:
         """The id of a task's current try."""
         return str(self._call("GET", f"{self._run(run_id)}/taskInstances/{task_id}")["id"])
 
+    def try_number(self, run_id: str, task_id: str) -> int:
+        """How often a task was tried."""
+        return int(self._call("GET", f"{self._run(run_id)}/taskInstances/{task_id}")["try_number"])
+
     def xcom(self, run_id: str, task_id: str, key: str = "return_value") -> Any:
         """A value that a task left, or None."""
         path = f"{self._run(run_id)}/taskInstances/{task_id}/xcomEntries/{key}"
@@ -96,7 +104,7 @@ class AirflowApi:
 
     def standing(self, run_id: str) -> str:
         """Where a run stands, in the words of its page."""
-        return str(self._call("GET", f"/kafka-rebalance/progress/{DAG}/{quote(run_id, safe='')}")["label"])
+        return str(self._call("GET", f"/kafka-rebalance/progress/{self.dag_id}/{quote(run_id, safe='')}")["label"])
 
     def set_variable(self, key: str, value: str) -> None:
         """Set an Airflow Variable."""
@@ -106,8 +114,7 @@ class AirflowApi:
 
     def task_log(self, run_id: str, task_id: str) -> str:
         """What a task logged in its last try."""
-        task = f"{self._run(run_id)}/taskInstances/{task_id}"
-        path = f"{task}/logs/{self._call('GET', task)['try_number']}"
+        path = f"{self._run(run_id)}/taskInstances/{task_id}/logs/{self.try_number(run_id, task_id)}"
         content = self._call("GET", path, params={"map_index": -1})["content"]
         return "\n".join(_told(line) if isinstance(line, dict) else str(line) for line in content)
 

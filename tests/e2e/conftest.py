@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
-import time
+import re
 
 import pytest
 
-from demo.__main__ import ANSWER_AFTER
 from demo.airflow import USER, LocalAirflow
 from demo.api import FINISHED, AirflowApi
 from rebalance_lib.execution import Run
 from tests import waiting
 from tests.e2e.processes import processes_below
-from tests.leaks import CommandLines
+from tests.leaks import CommandLines, leaks
 
-IMPATIENT = {  # tests wait for what Airflow does next, and much of that is Airflow waiting for the next look
+# Tests wait for what Airflow does next, and much of that is Airflow waiting for its next check. How long a worker or a
+# triggerer may be silent before it counts as dead is many times its heartbeat: on a busy machine, none dies by mistake.
+SHORT_INTERVALS = {
+    "AIRFLOW__CORE__PARALLELISM": "4",  # a worker that was killed keeps its slot
     "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
-    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",  # a killed worker is missed, a slow one is not
-    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
+    "AIRFLOW__SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "1",  # of reviews, too
+    "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+    "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",  # for so long, a task that has ended may keep its worker
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",  # no DAG file changes meanwhile
 }
@@ -49,7 +54,7 @@ def airflow(kafka, command_lines, tmp_path_factory):
         artifacts=directory / "artifacts",
         more={
             "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(connection),
-            **IMPATIENT,
+            **SHORT_INTERVALS,
         },
     )
     try:
@@ -60,50 +65,73 @@ def airflow(kafka, command_lines, tmp_path_factory):
     assert processes_below(local.directory) == []
 
 
+@pytest.fixture
+def artifacts(airflow):
+    """Where all runs keep their artifacts."""
+    return airflow.directory.parent / "artifacts"
+
+
+@pytest.fixture
+def no_leaks(airflow, artifacts, command_lines):
+    """After the test, no secret is in logs, the database with XComs and templates, artifacts, or command lines."""
+    yield
+    assert leaks(SECRET, [airflow.directory, artifacts]) == []
+    assert command_lines.leaks == set()
+
+
 @pytest.fixture(scope="session")
 def api(airflow):
     client = AirflowApi(airflow.url, USER, airflow.password)
-    client.wait_for_dag()
-    return client
+    for dag_id in ("kafka_rebalance", "kafka_rebalance_rollback", "kafka_rebalance_cancel"):
+        client.of(dag_id).wait_for_dag()
+    yield client
+    client.close()
 
 
-def wait_for(what, states, expected=waiting.TRUE, *, pause=0.5):
-    """Wait for what Airflow does next, which takes its time; ``states`` tells how far it was."""
-    return waiting.wait_for(what, expected, seconds=600, pause=pause, tell=states)
+def wait_for(api, run_id, what, expected=waiting.TRUE, *, pause=0.5):
+    """Wait for what Airflow does next with a run, which takes its time on a busy machine."""
+    return waiting.wait_for(what, expected, seconds=600, pause=pause, tell=lambda: api.task_states(run_id))
 
 
-def wait_for_review(api, run_id):
+def wait_for_task(api, run_id, task_id, *states):
+    """Wait until a task is in one of these states."""
+    wait_for(api, run_id, lambda: api.task_states(run_id)[task_id], lambda state: state in states)
+
+
+def pending_review(airflow, api, run_id):
+    """The review that waits for an answer, or None.
+
+    Airflow takes an answer for a failure of the task as long as the scheduler has not seen that it left its worker.
+    """
+    if review := api.pending_review(run_id):
+        left = rf"TaskInstance Finished: .* ti_id={review['task_instance']['id']},"
+        return review if re.search(left, airflow.output("scheduler")) else None
+    return None
+
+
+def wait_for_review(airflow, api, run_id):
     """Wait until a plan waits for its review; returns the review."""
-    return wait_for(lambda: api.pending_review(run_id), lambda: api.task_states(run_id))
+    return wait_for(api, run_id, lambda: pending_review(airflow, api, run_id))
 
 
-def give_answer(api, run_id, option, changed=None):
-    """Answer a review; an answer in the seconds after the task parks can cost it a try, and then it asks again."""
-
-    def taken():
-        if api.pending_review(run_id):
-            time.sleep(ANSWER_AFTER)
-            api.answer_review(run_id, option, changed)
-        return api.task_states(run_id)["review_plan"] in ("success", "skipped", "failed")
-
-    wait_for(taken, lambda: api.task_states(run_id))
-
-
-def answer(api, conf, option, changed=None):
-    """Trigger a run and answer its review; returns the run's id."""
-    run_id = api.trigger(conf)
-    wait_for_review(api, run_id)
-    give_answer(api, run_id, option, changed)
-    return run_id
+def answer_review(airflow, api, run_id, option, changed=None):
+    """Answer the review of a run, and wait until the answer was taken."""
+    wait_for_review(airflow, api, run_id)
+    api.answer_review(run_id, option, changed)
+    wait_for_task(api, run_id, "review_plan", "success", "skipped", "failed")
 
 
 def wait_until_moving(api, run_id):
     """Wait until the sensor waits in the triggerer, and has told how far the run is."""
-    wait_for(lambda: api.xcom(run_id, "verify_plan", "progress"), lambda: api.task_states(run_id))
-    wait_for(lambda: api.task_states(run_id)["verify_plan"], lambda: api.task_states(run_id), "deferred")
+    wait_for_task(api, run_id, "verify_plan", "deferred")
+    wait_for(api, run_id, lambda: api.xcom(run_id, "verify_plan", "progress"))
 
 
-def end(api, run_id):
-    """Wait for the end of a run; returns its state and its artifacts."""
-    wait_for(lambda: api.run_state(run_id) in FINISHED, lambda: api.task_states(run_id))
-    return api.run_state(run_id), Run(api.xcom(run_id, "snapshot_topology")["run"])
+def wait_for_end(api, run_id):
+    """Wait for the end of a run; returns its state."""
+    return wait_for(api, run_id, lambda: api.run_state(run_id), lambda state: state in FINISHED)
+
+
+def run_of(api, run_id, planned_by="snapshot_topology"):
+    """The artifacts of a run."""
+    return Run(api.xcom(run_id, planned_by)["run"])
