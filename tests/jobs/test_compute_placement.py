@@ -9,6 +9,7 @@ from rebalance_lib.execution import Run
 from rebalance_lib.jobs import compute_placement as job
 from rebalance_lib.placement import assign_replicas
 from rebalance_lib.plan import current_assignment
+from rebalance_lib.planner import ClusterModel, Mode, Request, candidates
 from rebalance_lib.topology import Broker, TopicPartition
 from tests.topology.test_snapshot import snapshot_of
 
@@ -44,34 +45,34 @@ def refusal(run, capsys, *arguments):
     return capsys.readouterr().err
 
 
-def test_the_plan_is_kafkas_striping_and_the_same_every_time(run):
-    first = plan(run, "--seed", "7")
-    before = current_assignment(SNAPSHOT).as_dict()
-    placed = {**before, **first.as_dict()}
-    for topic in ("orders", "payments"):
-        stripes = [[placed[TopicPartition(topic, p)] for p in range(6)]]
-        assert stripes[0] in [
-            [
-                tuple(replicas)
-                for replicas in assign_replicas(brokers, 6, 2, start_index=start, replica_shift=shift).values()
-            ]
-            for brokers in [[Broker(1, "a"), Broker(2, "b"), Broker(3, "a")]]
-            for start in range(3)
-            for shift in range(3)
-        ]
-    assert plan(run, "--seed", "7").digest == first.digest
+def test_the_plan_is_kafkas_striping_and_that_of_one_machine_and_empty_where_all_is_as_planned(run, tmp_path):
+    as_planned = Run((tmp_path / "as-planned").as_uri())
+    as_planned.write_snapshot(snapshot_of([(1, None, True)], [("t", 0, 0, 1, True, False, 1)]))
+    first = plan(run, "--seed", "7", "--run", as_planned.uri)
+    (here,) = candidates(ClusterModel.of(SNAPSHOT), Request(Mode.KAFKA, seed=7))
+    assert first.digest == here.plan.digest
+    assert len(as_planned.plan()) == 0
     assert not any(4 in replicas for replicas in first.as_dict().values())
+    placed = {**current_assignment(SNAPSHOT).as_dict(), **first.as_dict()}
+    brokers = [Broker(1, "a"), Broker(2, "b"), Broker(3, "a")]
+    stripes = [
+        [
+            tuple(replicas)
+            for replicas in assign_replicas(brokers, 6, 2, start_index=start, replica_shift=shift).values()
+        ]
+        for start in range(3)
+        for shift in range(3)
+    ]
+    for topic in ("orders", "payments"):
+        assert [placed[TopicPartition(topic, p)] for p in range(6)] in stripes
+
+
+def test_topics_and_brokers_can_be_named(run):
     only = plan(run, "--topics", "orders", "--brokers", "2,3")
     assert {tp.topic for tp in only.as_dict()} == {"orders"}
     assert {broker for replicas in only.as_dict().values() for broker in replicas} == {2, 3}
     assert run.summary()["digest"] == only.digest
     assert only.digest in (run.artifacts / "plan").read_text("review.md")
-
-
-def test_a_cluster_that_is_as_planned_gives_an_empty_plan(tmp_path):
-    run = Run(tmp_path.as_uri())
-    run.write_snapshot(snapshot_of([(1, None, True)], [("t", 0, 0, 1, True, False, 1)]))
-    assert len(plan(run)) == 0
 
 
 def test_brokers_that_would_put_all_replicas_in_one_rack_are_refused(run, capsys):

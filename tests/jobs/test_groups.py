@@ -63,46 +63,27 @@ def test_spark_and_one_machine_tell_the_same_of_each_group(name, spark, tmp_path
     assert state.errors == ()
     model = ClusterModel.of(snapshot)
     here = with_groups(Choice(model, request, candidates(model, request), {}), groups(snapshot))
-    assert (run.artifacts / "plan").read_table("groups.parquet").to_pylist() == here.impacts.to_pylist()
+    found = (run.artifacts / "plan").read_table("groups.parquet").to_pylist()
+    assert found == here.impacts.to_pylist()
     told = {name: one["groups"] for name, one in run.summary()["candidates"].items()}
     assert told == {name: one["groups"] for name, one in summarize(here)["candidates"].items()}
+    assert {name: one["digest"] for name, one in run.summary()["candidates"].items()} == {
+        one.name: one.plan.digest for one in here.candidates
+    }
+    if request.mode is Mode.PARTITIONS:
+        new_partitions_are_told(found, (run.artifacts / "plan").read_text("review.md"))
 
 
-def test_new_partitions_are_told_in_the_review_with_all_that_a_group_has_then(spark, tmp_path):
-    snapshot = cluster(3)
-    run = run_of(tmp_path, snapshot, groups(snapshot))
-    state = job.prepare(run.uri, REQUESTS["partitions"])
-    job.compute(spark, [state])
-    rows = [r for r in (run.artifacts / "plan").read_table("groups.parquet").to_pylist() if r["rebalances"]]
+def new_partitions_are_told(found, review):
+    """Each group rebalances, and has all that there is then."""
+    rows = [row for row in found if row["rebalances"]]
     assert {row["assignor"] for row in rows} == set(STRATEGIES)
     for row in rows:
         assert row["partitions_after"] == row["partitions_before"] + 57  # it had 3
         assert sum(share["after"] for share in row["shares"]) == row["partitions_after"]
         assert row["remark"] is None
-    review = (run.artifacts / "plan").read_text("review.md")
     assert "**Consumer groups**: of 5, 4 are touched; 4 rebalance" in review
     assert "Records with a key go to other partitions" in review
-
-
-def test_a_cluster_without_groups_has_none_that_are_touched(spark, tmp_path):
-    nobody = Groups(GROUP_MEMBERS.empty_table(), GROUP_OFFSETS.empty_table())
-    run = run_of(tmp_path, cluster(1), nobody)
-    job.compute(spark, [job.prepare(run.uri, Request(Mode.BALANCE))])
-    told = run.summary()["candidates"]["full"]["groups"]
-    assert (told["read"], told["touched"], told["most"]) == (0, 0, [])
-    assert "Consumer groups" not in (run.artifacts / "plan").read_text("review.md")
-
-
-def test_each_cluster_of_a_fleet_has_its_own_groups_and_one_without_says_so(spark, tmp_path):
-    snapshots = [cluster(seed) for seed in (1, 2, 3)]
-    found = [groups(snapshots[0], ["sticky"]), None, groups(snapshots[2], ["range", "roundrobin", "sticky"])]
-    runs = [run_of(tmp_path / str(n), *both) for n, both in enumerate(zip(snapshots, found, strict=True))]
-    states = [job.prepare(run.uri, Request(Mode.BALANCE)) for run in runs]
-    job.compute(spark, states)
-    read = [run.summary()["candidates"]["full"]["groups"] for run in runs]
-    assert [one and one["read"] for one in read] == [2, None, 4]
-    assert not (runs[1].artifacts / "plan").exists("groups.parquet")
-    assert "Consumer groups are not known" in (runs[1].artifacts / "plan").read_text("review.md")
 
 
 def cut_short(data):
@@ -114,23 +95,40 @@ def with_a_bad_page(data):
     return data[:4] + bytes(len(data[4:200])) + data[200:]
 
 
-def test_a_cluster_whose_groups_are_damaged_is_planned_without_them_and_the_others_with_theirs(spark, tmp_path, capfd):
-    damage = {
-        "cut": ("group_members.parquet", cut_short),
-        "page": ("group_members.parquet", with_a_bad_page),
-        "offsets": ("group_offsets.parquet", with_a_bad_page),
-    }
+DAMAGED = {
+    "cut": ("group_members.parquet", cut_short),
+    "page": ("group_members.parquet", with_a_bad_page),
+    "offsets": ("group_offsets.parquet", with_a_bad_page),
+}
+
+
+def test_each_cluster_of_a_fleet_has_its_own_groups_and_is_planned_without_those_that_cannot_be_read(
+    spark, tmp_path, capfd
+):
     snapshot = cluster(3)
-    runs = {name: run_of(tmp_path / name, snapshot, groups(snapshot)) for name in ("whole", *damage)}
-    for name, (file, spoiled) in damage.items():
+    found = {
+        "all": groups(snapshot),
+        "some": groups(snapshot, ["range", "sticky"]),
+        "nobody": Groups(GROUP_MEMBERS.empty_table(), GROUP_OFFSETS.empty_table()),
+        "unknown": None,
+        **dict.fromkeys(DAMAGED, groups(snapshot)),
+    }
+    runs = {name: run_of(tmp_path / name, snapshot, own) for name, own in found.items()}
+    for name, (file, spoiled) in DAMAGED.items():
         kept = runs[name].artifacts / "snapshot"
         kept.write_bytes(file, spoiled(kept.read_bytes(file)))
-    states = [job.prepare(run.uri, Request(Mode.BALANCE)) for run in runs.values()]
+    states = [job.prepare(run.uri, Request(Mode.LEADERS)) for run in runs.values()]
     job.compute(spark, states)
     assert [state.errors for state in states] == [()] * len(runs)
     told = {name: run.summary()["candidates"]["full"]["groups"] for name, run in runs.items()}
-    assert {name: one and one["read"] for name, one in told.items()} == {"whole": 5} | dict.fromkeys(damage)
+    read = {"all": 5, "some": 3, "nobody": 0, "unknown": None, **dict.fromkeys(DAMAGED)}
+    assert {name: one and one["read"] for name, one in told.items()} == read
+    assert (told["nobody"]["touched"], told["nobody"]["most"]) == (0, [])
+    reviews = {name: (run.artifacts / "plan").read_text("review.md") for name, run in runs.items()}
+    assert "Consumer groups" not in reviews["nobody"]
+    assert not (runs["unknown"].artifacts / "plan").exists("groups.parquet")
     said = capfd.readouterr().err
-    for name in damage:
-        assert f"{runs[name].uri} is planned without its consumer groups: they cannot be read" in said
-        assert "Consumer groups are not known" in (runs[name].artifacts / "plan").read_text("review.md")
+    for name in ("unknown", *DAMAGED):
+        assert "Consumer groups are not known" in reviews[name]
+        without = f"{runs[name].uri} is planned without its consumer groups: they cannot be read"
+        assert (without in said) == (name in DAMAGED)

@@ -1,80 +1,73 @@
-"""The job on a real standalone master with two workers, each a process of its own, as on a cluster of machines."""
+"""The job as it is submitted to a cluster: a real standalone master, its executors, and all data in an object store.
+
+What it reads and writes is out of reach for everything but fsspec's package for the store.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pyspark
 import pytest
 
-from bench.clusters import Parameters, generate
-from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.execution import Run
 from rebalance_lib.jobs import compute_placement as job
-from rebalance_lib.planner import ClusterModel, Mode, Request, candidates
+from rebalance_lib.planner import Mode, Request
 from sandbox.ports import free_port
+from tests.jobs.test_plans import in_a_store, is_planned_in_a_store
+from tests.object_store import SECRET
+from tests.waiting import wait_for
 
 SPARK = Path(pyspark.__file__).parent
 DEPLOY = "org.apache.spark.deploy"
 
 
-@pytest.fixture(scope="module")
-def master(tmp_path_factory):
-    """The address of a master with two workers, all of them stopped at the end."""
-    directory = tmp_path_factory.mktemp("standalone")
-    ports = [free_port() for _ in range(4)]
-    environment = {
-        **os.environ,
-        "SPARK_HOME": str(SPARK),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_DAEMON_MEMORY": "256m",
-    }
+@pytest.fixture
+def master(object_store, tmp_path):
+    """The address of a master with a worker for two executors, all of them stopped at the end."""
+    daemons = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": os.environ["SPARK_SUBMIT_OPTS"]}
+    environment = {**os.environ, "SPARK_HOME": str(SPARK), **daemons}
     started = []
 
     def start(name, *arguments):
-        log = (directory / f"{len(started)}.log").open("w")
+        log = tmp_path / f"{name}.log"
         command = [SPARK / "bin" / "spark-class", f"{DEPLOY}.{name}", "--host", "127.0.0.1", *map(str, arguments)]
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=directory)
+        with log.open("w") as output:
+            process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, cwd=tmp_path)
         started.append(process)
-        return Path(log.name)
+        return log
 
-    url = f"spark://127.0.0.1:{ports[0]}"
+    port, *pages = (free_port() for _ in range(3))
+    url = f"spark://127.0.0.1:{port}"
     try:
-        log = start("master.Master", "--port", ports[0], "--webui-port", ports[1])
-        for port in ports[2:]:
-            work = directory / f"work-{port}"
-            start("worker.Worker", "--webui-port", port, "--cores", 1, "--memory", "1g", "--work-dir", work, url)
-        wait_for(log, "Registering worker", times=2)
+        log = start("master.Master", "--port", port, "--webui-port", pages[0])
+        start("worker.Worker", "--webui-port", pages[1], "--cores", 2, "--memory", "1g", "--work-dir", tmp_path, url)
+        wait_for(log.read_text, lambda text: "Registering worker" in text)
         yield url
     finally:
         for process in reversed(started):
             process.terminate()
         for process in started:
-            process.wait(30)
+            process.wait()
 
 
-def wait_for(log, words, times):
-    deadline = time.monotonic() + 60
-    while log.read_text().count(words) < times:
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.2)
-
-
-def test_two_workers_work_out_the_plan_of_one_machine(master, tmp_path):
-    snapshot = generate(Parameters(scenario="skew", partitions=300, brokers=6)).snapshot()
-    run = Run(Artifacts.at(tmp_path).uri)
-    run.write_snapshot(snapshot)
-    command = [SPARK / "bin" / "spark-submit", "--master", master, "--conf", "spark.ui.enabled=false"]
-    command += ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m"]
-    command += ["--conf", "spark.sql.shuffle.partitions=2", job.__file__, "--run", run.uri, "--mode", "balance"]
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+@pytest.mark.long
+@pytest.mark.programs
+def test_two_executors_work_out_the_plan_of_one_machine(master, object_store):
+    run, history = in_a_store(object_store.bucket())
+    settings = {
+        "driver.host": "127.0.0.1",
+        "executor.cores": "1",
+        "executor.extraJavaOptions": os.environ["SPARK_SUBMIT_OPTS"],
+        "executor.memory": "512m",
+        "ui.enabled": "false",
+    }
+    command = [SPARK / "bin" / "spark-submit", "--master", master]
+    command += [word for name, value in settings.items() for word in ("--conf", f"spark.{name}={value}")]
+    command += [job.__file__, "--run", run.uri, "--mode", "balance", "--history", history.uri]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    here = candidates(ClusterModel.of(snapshot), Request(Mode.BALANCE))
-    assert run.plan().digest == here[0].plan.digest
-    assert {one.name for one in here} == set(run.summary()["candidates"])
+    assert SECRET not in done.stdout + done.stderr
+    assert "Granted executor ID app-" in done.stderr
+    is_planned_in_a_store(run, Request(Mode.BALANCE))
