@@ -169,7 +169,7 @@ def test_10_nothing_begins_after_the_end_of_the_window(cluster, topic, make_job)
     job = make_job(cluster, name, [[2], [2]])
     now = datetime.now(UTC)
     open_window, closed = _window(now - timedelta(hours=1)), _window(now + timedelta(hours=2))
-    pace = Pace(throttle=100_000, moves_in_cluster=1)
+    pace = Pace(throttle=1_000_000, moves_in_cluster=1)
     first = Settings(pace=pace, window=open_window)
     put_throttles(cluster, job, preflight(cluster, job, first).status, first)
     assert Engine(cluster, job, first).check().state is State.MOVING
