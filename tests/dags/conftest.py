@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from rebalance_lib.execution import Run
+from tests.intervals import shorten
+from tests.spark import spark as spark  # noqa: PLC0414 - as a fixture
 
 DAGS = Path(__file__).resolve().parents[2] / "dags"
 CLUSTERS = """
@@ -37,7 +39,24 @@ def clusters_file(tmp_path_factory):
 
 
 @pytest.fixture(scope="package")
-def database():
+def schemas_checked_once():
+    """With every task, Airflow checks the schema of every field of the form: that is most of a `dag.test()`."""
+    from jsonschema import Draft202012Validator
+
+    check, known = Draft202012Validator.check_schema, set()
+
+    def check_once(schema, **options):
+        if (text := json.dumps(schema, sort_keys=True)) not in known:
+            check(schema, **options)
+            known.add(text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Draft202012Validator, "check_schema", check_once)
+        yield
+
+
+@pytest.fixture(scope="package")
+def database(schemas_checked_once):
     """Airflow's database, which knows all DAGs: to tell it of them again takes most of the time of a `dag.test()`."""
     from airflow.dag_processing import dagbag
     from airflow.dag_processing.bundles.manager import DagBundlesManager
@@ -89,6 +108,8 @@ def run_dag(database, kafka, tmp_path, monkeypatch):
     connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": kafka.bootstrap_servers}}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
     monkeypatch.setenv("AIRFLOW__KAFKA_REBALANCE__ARTIFACTS", tmp_path.as_uri())
+    monkeypatch.setattr("kafka_rebalance_airflow.claims.SETTLING_SECONDS", 0.0)  # no other run is there
+    shorten(monkeypatch)
 
     def run(dag_id, answer="Approve", changed=None, **conf):
         from airflow.providers.standard.operators.hitl import HITLOperator
@@ -133,17 +154,6 @@ def run_dag(database, kafka, tmp_path, monkeypatch):
 
     run.again = again
     return run
-
-
-@pytest.fixture(scope="package")
-def spark(object_store):
-    """The JVM outlives it, and the tests of the jobs may be next in this process: their workers need the store."""
-    from pyspark.sql import SparkSession
-
-    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
 
 
 @pytest.fixture

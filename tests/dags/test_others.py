@@ -11,6 +11,8 @@ from rebalance_lib.execution import Status
 from rebalance_lib.history import clusters
 from rebalance_lib.topology import TopicPartition
 
+pytestmark = pytest.mark.usefixtures("spark_here")
+
 
 def test_snapshots_of_all_clusters_go_to_the_history(run_dag, kafka, tmp_path):
     ended = run_dag("kafka_snapshot")
@@ -18,12 +20,11 @@ def test_snapshots_of_all_clusters_go_to_the_history(run_dag, kafka, tmp_path):
     assert clusters(Artifacts((tmp_path / "history").as_uri())) == [kafka.cluster_id]
 
 
-@pytest.mark.usefixtures("spark_here")
 def test_a_scheduled_dag_plans_by_its_file(run_dag, cluster, topic):
     name = topic("dag-scheduled", [[1, 2]] * 4, size=5000)
     ended = run_dag("kafka_rebalance_scheduled_second", answer="nobody is asked", topics=[name])
     assert ended.state == "success", ended.states
-    assert ended.run.artifacts.read_json("review.json")["responded_by"].startswith("automatic approval")
+    assert ended.run.artifacts.read_json("audit.json")["approved_by"] == "automatic approval, within its limits"
     assert set(ended.run.status(cluster).by_partition.values()) == {Status.DONE}
 
 
@@ -40,7 +41,6 @@ def test_one_report_tells_of_all_clusters(run_dag, kafka, tmp_path, topic):
     assert kafka.cluster_id in (directory / "fleet.html").read_text()
 
 
-@pytest.mark.usefixtures("spark_here")
 def test_a_run_is_undone_by_its_id(run_dag, cluster, topic):
     name = topic("dag-undone", [[1, 2], [2, 1]], size=5000)
     done = run_dag("kafka_rebalance", mode="kafka", topics=[name], allowed_brokers=[3, 4])
