@@ -29,7 +29,7 @@ from tests.waiting import wait_for
 if TYPE_CHECKING:
     from tests.object_store import ObjectStore
 
-pytest_plugins = ["sandbox.pytest_plugin"]
+pytest_plugins = ["sandbox.pytest_plugin", "tests.spark"]
 
 # A right answer from a busy machine is still right: nothing here is a timed test.
 settings.register_profile("short", deadline=None, max_examples=40)
@@ -44,6 +44,7 @@ for name in [name for name in os.environ if name.startswith("AIRFLOW")]:
     del os.environ[name]
 os.environ.update(
     AIRFLOW_HOME=AIRFLOW_HOME,
+    AIRFLOW__API_AUTH__JWT_SECRET="a secret of the tests alone" * 3,  # a short one is warned of
     AIRFLOW__CORE__DAGS_FOLDER=str(ROOT / "dags"),
     AIRFLOW__CORE__PLUGINS_FOLDER=str(ROOT / "plugins"),
     AIRFLOW__CORE__LOAD_EXAMPLES="False",
@@ -67,7 +68,17 @@ SLOW = ("e2e", "dags", "jobs", "test_chaos.py", "execution", "assignors", "clust
 # Directories whose tests stay in one process, since they share what is costly to start: an Airflow, a Spark session.
 TOGETHER = {"e2e": "airflow", "dags": "spark", "jobs": "spark"}
 # Fixtures that start other programs: what needs one of them is no unit test.
-PROGRAMS = {"kafka", "new_kafka", "airflow", "spark", "prometheus", "object_store"}
+PROGRAMS = {
+    "kafka",
+    "new_kafka",
+    "chaos",
+    "started_brokers",
+    "secured",
+    "airflow",
+    "spark",
+    "prometheus",
+    "object_store",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -40,7 +40,11 @@ OUTSIDE = {
     "rebalance_lib": ["rebalance_lib", "plugins", "dags", "demo", "tests", "bench"],
     "sandbox": ["sandbox", "demo", "tests", "bench"],
 }
-WRITTEN_FOR_IT = {"kafka": ["sandbox", "demo", "tests", "bench"], "airflow": ["tests"], "pyspark": ["tests", "bench"]}
+WRITTEN_FOR_IT = {
+    "kafka": ["sandbox", "demo", "tests", "bench"],
+    "airflow": ["demo", "tests"],
+    "pyspark": ["tests", "bench"],
+}
 
 
 @cache

@@ -130,6 +130,7 @@ def test_every_field_has_a_title_and_a_help_text(dagbag, dag_id):
         assert param.description, name
 
 
+@pytest.mark.programs
 def test_reading_the_files_imports_neither_spark_nor_kafka():
     script = (
         "import runpy, sys; [runpy.run_path(file) for file in sys.argv[1:]];"
@@ -140,6 +141,7 @@ def test_reading_the_files_imports_neither_spark_nor_kafka():
     assert answer.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.programs
 def test_reading_a_file_takes_little_of_the_processor():
     """Each is read by a process of its own that has imported Airflow, as the dag-processor does."""
     script = (

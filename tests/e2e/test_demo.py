@@ -13,7 +13,7 @@ from tests.e2e.processes import processes_below
 from tests.sandbox.test_sandbox import kafka_processes
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.programs, pytest.mark.timeout(900)]
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -23,7 +23,7 @@ FILES = (
 SOON, LONG_AGO = (datetime.now(UTC) + timedelta(days=days) for days in (1, -100))
 
 
-@pytest.fixture(params=["file", "s3"])
+@pytest.fixture(params=["file", pytest.param("s3", marks=pytest.mark.programs)])
 def root(request, tmp_path):
     if request.param == "file":
         return Artifacts.at(tmp_path / "a dir with ü and %20")

@@ -21,7 +21,7 @@ FRESH = itertools.count()
 KEPT = {"now": moment(NOW), "compact_after": timedelta(days=2), "keep": timedelta(days=30)}
 
 
-@pytest.fixture(params=["file", "s3"])
+@pytest.fixture(params=["file", pytest.param("s3", marks=pytest.mark.programs)])
 def history(request, tmp_path):
     if request.param == "file":
         return Artifacts.at(tmp_path / "a dir with ü and %20")

@@ -41,7 +41,9 @@ READ = [
 ]
 
 
-@pytest.mark.parametrize(("example", "settings"), zip(EXAMPLES, [one for one in READ for _ in range(2)], strict=True))
+@pytest.mark.parametrize(
+    ("example", "settings"), list(zip(EXAMPLES, [one for one in READ for _ in range(2)], strict=True))
+)
 def test_an_example_is_read_as_it_says_both_as_json_and_as_uri(monkeypatch, example, settings):
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", example)
     assert KafkaAdminHook().settings() == settings

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from secrets import token_urlsafe
 
 import pyarrow as pa
 import pytest
@@ -55,10 +54,8 @@ PROGRESS = {
 
 @pytest.fixture(scope="module")
 def airflow_app():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AIRFLOW__API_AUTH__JWT_SECRET", token_urlsafe(64))  # Airflow's own is too short for its algorithm
-        initdb()
-        yield create_app()
+    initdb()
+    return create_app()
 
 
 @pytest.fixture
