@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from rebalance_lib.artifacts import PLAN, Artifacts
 from rebalance_lib.execution import Run
 from tests.intervals import shorten
 from tests.spark import spark as spark  # noqa: PLC0414 - as a fixture
@@ -170,8 +171,26 @@ def run_dag(database, kafka, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def spark_here(spark, monkeypatch):
-    """Run the Spark job in this process: a JVM of its own for each run takes most of the run's time."""
+def planned_here(monkeypatch):
+    """Plan in this process and without Spark, whose plans are the same: a job takes most of a run's time."""
+    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+    from kafka_rebalance_airflow.templates import as_list, as_object
+    from rebalance_lib.cli.planning import Stages, plan_here, read_cluster
+    from rebalance_lib.plan.pace import Pace
+    from rebalance_lib.planner import Request
+
+    def submit(self, context):
+        request, pace = Request.from_dict(as_object(self.request)), Pace.from_dict(as_object(self.pace))
+        for uri in as_list(self.run_uris):
+            plan_here(read_cluster(uri), request, Artifacts(uri) / PLAN, Stages(self.log.info), pace=pace)
+
+    monkeypatch.setattr(SparkSubmitOperator, "execute", submit)
+
+
+@pytest.fixture
+def spark_here(planned_here, spark, monkeypatch):
+    """Run the Spark job in this process: a JVM of its own for each run takes long to start."""
     from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
     from rebalance_lib.jobs.compute_placement import main

@@ -1,6 +1,6 @@
 """The DAG from end to end in this process, on a real cluster: modes of the planner, answers, refusals, cleared tasks.
 
-Spark plans in this process too; spark-submit through Airflow is in ``tests/e2e``.
+Where a test is not about the plan, no Spark is needed for it; spark-submit through Airflow is in ``tests/e2e``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from rebalance_lib.topology import TopicPartition
 from tests.dags.test_structure import CHAINS
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.usefixtures("spark_here")
+pytestmark = pytest.mark.usefixtures("planned_here")
 TASKS = CHAINS["kafka_rebalance"]
 DONE = {**dict.fromkeys(TASKS, "success"), "remind_reviewers": "skipped"}
 
 
+@pytest.mark.usefixtures("spark_here")
 def test_an_approved_plan_is_carried_out(run_dag, cluster, topic):
     name = topic("dag-approved", [[1, 2], [2, 1], [1, 2], [2, 1]], size=100_000)
     ended = run_dag("kafka_rebalance", mode="kafka", topics=[name], allowed_brokers=[2, 3, 4], throttle=10_000_000)
@@ -127,6 +128,7 @@ def test_a_failing_execution_fails_the_run_and_leaves_no_throttle(run_dag, clust
     assert "Failed steps: execute_plan, verify_plan" in ended.run.artifacts.read_text("report.html")
 
 
+@pytest.mark.usefixtures("spark_here")
 def test_another_candidate_and_another_throttle_can_be_chosen(run_dag, cluster, topic):
     name = topic("dag-second", [[1, 2]] * 8, size=50_000)
     changed = {"throttle": 7_000_000, "moves_per_broker": 3, "bytes_in_flight": 0}

@@ -11,7 +11,7 @@ from rebalance_lib.execution import Status
 from rebalance_lib.history import clusters
 from rebalance_lib.topology import TopicPartition
 
-pytestmark = pytest.mark.usefixtures("spark_here")
+pytestmark = pytest.mark.usefixtures("planned_here")
 
 
 def test_snapshots_of_all_clusters_go_to_the_history(run_dag, kafka, tmp_path):
@@ -28,6 +28,7 @@ def test_a_scheduled_dag_plans_by_its_file(run_dag, cluster, topic):
     assert set(ended.run.status(cluster).by_partition.values()) == {Status.DONE}
 
 
+@pytest.mark.usefixtures("spark_here")
 def test_one_report_tells_of_all_clusters(run_dag, kafka, tmp_path, topic):
     topic("dag-fleet", [[1, 2]] * 4, size=5000)
     ended = run_dag("kafka_fleet_plan")
