@@ -93,7 +93,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tell where the time goes; the budget must be known before tests are imported."""
-    config.pluginmanager.register(Timing(config.pluginmanager.get_plugin("terminalreporter")))
+    config.pluginmanager.register(Timing(config))
     budget.LONG = config.getoption("--long")
     settings.load_profile("long" if budget.LONG else "short")
 

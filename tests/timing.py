@@ -18,8 +18,8 @@ Spent = dict[str, list[float]]  # by name: how often, and seconds
 class Timing:
     """Adds up seconds; in a worker of xdist it sends those of fixtures to the main process."""
 
-    def __init__(self, reporter: Any) -> None:
-        self._reporter = reporter  # None in a worker
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
         self._began = self._last_progress = time.monotonic()
         self._directories: Spent = defaultdict(lambda: [0, 0.0])
         self._fixtures: Spent = defaultdict(lambda: [0, 0.0])
@@ -63,13 +63,13 @@ class Timing:
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         now = time.monotonic()
-        if self._reporter is not None and now - self._last_progress >= PROGRESS_SECONDS:
-            self._last_progress = now
-            total = self._reporter._session.testscollected
-            self._reporter.ensure_newline()
-            self._reporter.write_line(
-                f"{_clock(now - self._began)}  {self._finished} of {total} tests, now {nodeid.partition('::')[0]}"
-            )
+        if now - self._last_progress < PROGRESS_SECONDS or hasattr(self._config, "workerinput"):
+            return
+        self._last_progress = now
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        total, file = reporter._session.testscollected, nodeid.partition("::")[0]
+        reporter.ensure_newline()
+        reporter.write_line(f"{_clock(now - self._began)}  {self._finished} of {total} tests, last of {file}")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for title, spent in (("directory", self._directories), ("fixture", self._fixtures)):
