@@ -68,8 +68,7 @@ class Timing:
         self._last_progress = now
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         total, file = reporter._session.testscollected, nodeid.partition("::")[0]
-        reporter.ensure_newline()
-        reporter.write_line(f"{_clock(now - self._began)}  {self._finished} of {total} tests, last of {file}")
+        reporter.write_line(f"\n{_clock(now - self._began)}  {self._finished} of {total} tests, last of {file}")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for title, spent in (("directory", self._directories), ("fixture", self._fixtures)):
