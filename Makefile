@@ -3,6 +3,7 @@
 .PHONY: help setup demo up down test test-long unit lint lock clean
 
 BIN := .venv/bin
+unexport PYTHONDONTWRITEBYTECODE # hundreds of short-lived Pythons would each compile Airflow anew
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1	/p' $(MAKEFILE_LIST) | expand -t 12
