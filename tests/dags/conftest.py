@@ -15,7 +15,6 @@ import pytest
 from rebalance_lib.artifacts import PLAN, Artifacts
 from rebalance_lib.execution import Run
 from tests.intervals import shorten
-from tests.spark import spark as spark  # noqa: PLC0414 - as a fixture
 
 DAGS = Path(__file__).resolve().parents[2] / "dags"
 CLUSTERS = """

@@ -12,6 +12,7 @@ from rebalance_lib.execution.saved_throttles import SAVED
 from rebalance_lib.execution.throttle import RATES, REPLICA_LISTS
 from rebalance_lib.topology import TopicPartition
 from tests.dags.test_structure import CHAINS
+from tests.everywhere import wait_for_lists, wait_for_replicas
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("planned_here")
@@ -29,10 +30,11 @@ def test_an_approved_plan_is_carried_out(run_dag, cluster, topic):
         "review.md"
     )  # the forecast is at this throttle
     plan = run.plan().as_dict()
-    live = {tp: partition.replicas for tp, partition in cluster.partitions([name]).items()}
-    assert live == {**live, **plan}
+    before = cluster.partitions([name])  # of a partition that stays where it is, nothing is planned
+    live = {tp.partition: plan.get(tp, state.replicas) for tp, state in before.items()}
+    wait_for_replicas(cluster, name, live)
     assert {broker for replicas in live.values() for broker in replicas} <= {2, 3, 4}
-    assert cluster.topic_config(name, REPLICA_LISTS) == {}
+    wait_for_lists(cluster, name, {})
     assert "reviewer" in run.artifacts.read_text("report.html")
     assert run.artifacts.read_json(SAVED)["brokers"] == {}
     record = run.artifacts.read_json("audit.json")
@@ -66,9 +68,10 @@ def test_each_mode_is_planned_and_carried_out(run_dag, cluster, topic, mode):
     status = ended.run.status(cluster)
     assert status.by_partition
     assert set(status.by_partition.values()) == {Status.DONE}
-    live = {tp.partition: state.replicas for tp, state in cluster.partitions([name]).items()}
+    live = dict(enumerate(map(tuple, before))) | {tp.partition: to for tp, to in ended.run.plan().as_dict().items()}
     assert live != dict(enumerate(map(tuple, before)))
-    assert cluster.topic_config(name, REPLICA_LISTS) == {}
+    wait_for_replicas(cluster, name, live)
+    wait_for_lists(cluster, name, {})
     brokers = {broker for replicas in live.values() for broker in replicas}
     if mode in ("drain", "replace"):
         assert 1 not in brokers
@@ -124,7 +127,7 @@ def test_a_failing_execution_fails_the_run_and_leaves_no_throttle(run_dag, clust
     assert ended.state == "failed"
     assert (states["execute_plan"], states["verify_plan"]) == ("failed", "upstream_failed")
     assert (states["remove_throttle"], states["finalize"]) == ("success", "failed")
-    assert cluster.topic_config(name, REPLICA_LISTS) == {}
+    wait_for_lists(cluster, name, {})
     assert "Failed steps: execute_plan, verify_plan" in ended.run.artifacts.read_text("report.html")
 
 
@@ -176,7 +179,7 @@ def test_a_plan_file_that_was_changed_after_approval_is_refused(run_dag, cluster
     monkeypatch.setattr(ArmOperator, "execute", tampered)
     ended = run_dag("kafka_rebalance", mode="kafka", topics=[name], allowed_brokers=[3, 4])
     assert (ended.state, ended.states["arm"], ended.states["execute_plan"]) == ("failed", "failed", "upstream_failed")
-    assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1, 2)
+    wait_for_replicas(cluster, name, {0: (1, 2), 1: (2, 1)})
 
 
 def test_a_topology_that_changed_after_the_review_is_refused_with_the_list(
@@ -195,7 +198,7 @@ def test_a_topology_that_changed_after_the_review_is_refused_with_the_list(
     ended = run_dag("kafka_rebalance", mode="kafka", topics=[name], allowed_brokers=[3, 4])
     assert (ended.state, ended.states["apply_throttle"]) == ("failed", "failed")
     assert f"no longer where the snapshot saw them ({name}-1)" in capsys.readouterr().out
-    assert cluster.topic_config(name, REPLICA_LISTS) == {}
+    wait_for_lists(cluster, name, {})
 
 
 @pytest.fixture
@@ -213,16 +216,14 @@ def drained(run_dag, cluster, topic):
             "rates": {broker: cluster.broker_config(broker, RATES) for broker in cluster.alive_brokers()},
         }
 
-    before = found()
-    assert before["reassignments"] == before["throttles"] == {}
-    assert not any(before["rates"].values())
+    before = wait_for(found, lambda now: not (now["reassignments"] or now["throttles"] or any(now["rates"].values())))
     assert 1 not in {broker for replicas in before["replicas"].values() for broker in replicas}
 
     def clear(*tasks):
         again = run_dag.again(ended, set(tasks))
         assert (tasks, again.state) == (tasks, "success")
         assert (tasks, set(again.states.values())) == (tasks, {"success", "skipped"})
-        assert (tasks, found()) == (tasks, before)
+        wait_for(found, before, tell=lambda: f"after {tasks} were cleared")
 
     return clear
 

@@ -9,7 +9,7 @@ import pytest
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.execution import Status
 from rebalance_lib.history import clusters
-from rebalance_lib.topology import TopicPartition
+from tests.everywhere import wait_for_replicas
 
 pytestmark = pytest.mark.usefixtures("planned_here")
 
@@ -49,8 +49,7 @@ def test_a_run_is_undone_by_its_id(run_dag, cluster, topic):
     run_id = done.dag_run.run_id
     undone = run_dag("kafka_rebalance_rollback", run_id=run_id)
     assert undone.state == "success", undone.states
-    live = cluster.partitions([name])
-    assert [live[TopicPartition(name, n)].replicas for n in (0, 1)] == [(1, 2), (2, 1)]
+    wait_for_replicas(cluster, name, {0: (1, 2), 1: (2, 1)})
     ended = run_dag("kafka_rebalance_cancel", run_id=run_id)
     assert ended.state == "success", ended.states
     missing = run_dag("kafka_rebalance_cancel", run_id="manual__nothing")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.execution import Engine, Settings, State, ask_to_cancel, leave
 from rebalance_lib.execution.leaving import Leaving, note_leaving
-from rebalance_lib.execution.throttle import REPLICA_LISTS
-from rebalance_lib.topology import TopicPartition
+from tests.everywhere import wait_for_lists, wait_for_replicas
 
 
 def test_the_way_out_is_noticed_by_those_who_began_before_it(tmp_path):
@@ -28,8 +27,8 @@ def test_an_engine_elsewhere_neither_begins_nor_throttles_after_the_way_out(clus
     assert report.state is State.CANCELLED
     assert "taken elsewhere" in report.holds[0]
     assert cluster.reassignments() == {}
-    assert cluster.topic_config(name, REPLICA_LISTS) == {}
-    assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1, 2)
+    wait_for_lists(cluster, name, {})
+    wait_for_replicas(cluster, name, {0: (1, 2), 1: (2, 1)})
 
 
 def test_a_wish_to_cancel_ends_the_run_at_its_next_check(cluster, topic, make_job):

@@ -20,10 +20,11 @@ from rebalance_lib.artifacts import SNAPSHOT, Artifacts, read_groups
 from rebalance_lib.cluster import Cluster, take_snapshot
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.execution import Run, ask_to_cancel, restore_left_behind
-from rebalance_lib.execution.throttle import LEADER_REPLICAS, RATES, REPLICA_LISTS
+from rebalance_lib.execution.throttle import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
 from rebalance_lib.plan import Plan
 from rebalance_lib.report import publish_plan
 from rebalance_lib.topology import TopicPartition
+from tests.everywhere import wait_for_lists, wait_for_replicas
 from tests.topology.test_snapshot import ORDERS
 
 CONTEXT = {
@@ -63,13 +64,13 @@ def test_execution_cleared_on_its_own_puts_the_throttle_on_again(tmp_path, monke
     step = {"kafka_conn_id": "k", "run_uri": run.uri, "approved_digest": run.plan().digest}
     execute = ExecutePlanOperator(task_id="execute_plan", settings={"throttle": "100000"}, **step)
     assert execute.execute(CONTEXT)["state"] == "moving"
-    assert cluster.topic_config(name, REPLICA_LISTS)[LEADER_REPLICAS].value == "0:1"
+    wait_for_lists(cluster, name, {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2"})
     assert cluster.broker_config(2, RATES)[RATES[0]].value == "100000"
     step.pop("approved_digest")
     RemoveThrottleOperator(task_id="remove_throttle", **step).execute(CONTEXT)
-    assert cluster.topic_config(name, REPLICA_LISTS) == {}
+    wait_for_lists(cluster, name, {})
     assert cluster.reassignments() == {}  # cancelled: it must not run on without a throttle
-    assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1,)
+    wait_for_replicas(cluster, name, {0: (1,)})
 
 
 @pytest.mark.parametrize("dag_id", ["kafka_rebalance", "history"])
@@ -234,7 +235,7 @@ def test_a_review_that_is_cleared_while_moves_are_under_way_winds_them_up(tmp_pa
     assert cluster.reassignments()
     review_of(tmp_path).execute(CONTEXT)
     assert cluster.reassignments() == {}
-    assert cluster.topic_config(name, REPLICA_LISTS) == {}
+    wait_for_lists(cluster, name, {})
 
 
 def test_a_run_that_was_cancelled_cannot_be_approved_until_it_begins_anew(tmp_path):

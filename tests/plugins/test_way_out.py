@@ -26,6 +26,7 @@ from rebalance_lib.execution.throttle import RATES, REPLICA_LISTS
 from rebalance_lib.plan import Plan
 from rebalance_lib.report import publish_plan
 from rebalance_lib.topology import TopicPartition
+from tests.everywhere import wait_for_lists, wait_for_replicas
 
 DAG = "kafka_rebalance"
 SLOW = {"throttle": "1000"}
@@ -138,7 +139,7 @@ def test_moves_of_another_run_to_the_same_brokers_are_left_alone(airflow, cluste
     told = "the run alive of kafka_rebalance has the cluster, so that no move is cancelled"
     with pytest.raises(AirflowFailException, match=told):
         RemoveThrottleOperator(task_id="remove_throttle", **step).execute(airflow.context("dead"))
-    assert cluster.topic_config(other, REPLICA_LISTS) == {}, "what it had left is put back"
+    wait_for_lists(cluster, other, {})  # what it had left is put back
     assert left_behind(dead.artifacts) == []
     with pytest.raises(AirflowFailException, match=told):
         clean_up(airflow, "dead")
@@ -162,7 +163,7 @@ def test_moves_without_a_throttle_are_wound_up_before_another_plan(airflow, clus
     }
     again[cleared]().execute(context)
     assert cluster.reassignments() == {}
-    assert cluster.partitions([name])[TopicPartition(name, 0)].replicas == (1,)
+    wait_for_replicas(cluster, name, {0: (1,)})
 
 
 def ask(airflow, run_id):
