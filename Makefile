@@ -1,6 +1,6 @@
 # `make` lists what there is. Everything runs from .venv, which `make setup` makes and every other target makes sure of.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up down test test-long unit lint lock clean
+.PHONY: help setup demo up down test test-long unit coverage lint lock clean
 
 BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE # hundreds of short-lived Pythons would each compile Airflow anew
@@ -20,7 +20,8 @@ up: setup  ## the same, left running: approve the plan in the browser
 down:  ## stop what `make up` started
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m demo down; fi
 
-PYTEST := $(BIN)/pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder
+PARALLEL := --numprocesses 2 --dist loadscope --no-loadscope-reorder
+PYTEST := $(BIN)/pytest $(PARALLEL)
 
 test: setup lint  ## everything that must hold, in about ten minutes: lint, format, types, tests; T="--shuffle 1" to shuffle
 	@echo "test: all tests on a real Kafka, Spark and Airflow; about ten minutes on two cores, progress below"
@@ -33,6 +34,12 @@ test-long: setup lint  ## the same, and what only a long run shows: all of the c
 unit: setup  ## the tests that need no cluster, in under a minute; make unit T="tests/plan -k digest" for some of them
 	$(PYTEST) -m "not programs" $(T)
 
+coverage: setup  ## lines and branches of rebalance_lib and plugins that the tests run, in subprocesses and threads too
+	@$(BIN)/coverage erase
+	$(BIN)/coverage run --data-file=$(CURDIR)/.coverage -m pytest $(PARALLEL) $(T)
+	@$(BIN)/coverage combine -q
+	$(BIN)/coverage report --skip-covered --precision=2
+
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -44,4 +51,4 @@ lock: setup  ## resolve the dependencies of pyproject.toml anew into requirement
 
 clean: down  ## remove everything that setup, demo and tests made
 	find rebalance_lib -name '*.nb[ci]' -delete # compiled loops
-	rm -rf .venv sandbox/libs sandbox/kafka.jsa sandbox/prometheus .local .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse
+	rm -rf .venv .coverage .coverage.* sandbox/libs sandbox/kafka.jsa sandbox/prometheus .local .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse

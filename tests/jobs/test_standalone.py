@@ -54,6 +54,7 @@ def master(object_store, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.programs
+@pytest.mark.timeout(900)  # six JVMs
 def test_two_executors_work_out_the_plan_of_one_machine(master, object_store):
     run, history = in_a_store(object_store.bucket())
     settings = {
@@ -66,7 +67,7 @@ def test_two_executors_work_out_the_plan_of_one_machine(master, object_store):
     command = [SPARK / "bin" / "spark-submit", "--master", master]
     command += [word for name, value in settings.items() for word in ("--conf", f"spark.{name}={value}")]
     command += [job.__file__, "--run", run.uri, "--mode", "balance", "--history", history.uri]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=800, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert SECRET not in done.stdout + done.stderr
     assert "Granted executor ID app-" in done.stderr
