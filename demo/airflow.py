@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -27,6 +28,7 @@ USER = "admin"
 MARK = "KAFKA_REBALANCE_LOCAL_AIRFLOW"
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 READY_SECONDS = 180.0
+STOP_SECONDS = 8.0
 
 
 class LocalAirflowError(RuntimeError):
@@ -118,9 +120,12 @@ class LocalAirflow:
         passwords = self.directory / "passwords.json"
         passwords.touch(mode=0o600)
         passwords.write_text(json.dumps({USER: self.password}), encoding="utf-8")
+        self.port = free_port()
         try:
-            if self._run("migrate", ["airflow", "db", "migrate"], wait=True) != 0:
-                raise LocalAirflowError(f"Airflow could not make its database:\n{self.log('migrate')}")
+            with socket.socket() as reserved:  # until the api-server takes it
+                reserved.bind(("127.0.0.1", self.port))
+                if self._run("migrate", ["airflow", "db", "migrate"], wait=True) != 0:
+                    raise LocalAirflowError(f"Airflow could not make its database:\n{self.log('migrate')}")
             self._save()
             for name in COMPONENTS:
                 self.start_component(name)
@@ -137,7 +142,11 @@ class LocalAirflow:
             "scheduler": ["--skip-serve-logs"],
             "triggerer": ["--skip-serve-logs"],
         }
-        self._components[name] = psutil.Process(self._run(name, ["airflow", name, *loopback.get(name, [])]))
+        pid = self._run(name, ["airflow", name, *loopback.get(name, [])])
+        try:
+            self._components[name] = psutil.Process(pid)
+        except psutil.NoSuchProcess:
+            raise LocalAirflowError(f"Airflow's {name} ended:\n{self.log(name)}") from None
 
     def kill_component(self, name: str) -> None:
         """Kill a component and all that it has started, as a machine that is lost would."""
@@ -145,28 +154,37 @@ class LocalAirflow:
         for one in [process, *process.children(recursive=True)]:
             with suppress(psutil.NoSuchProcess):
                 one.kill()
-        process.wait()
+        process.wait(STOP_SECONDS)
 
     def stop(self) -> None:
         """End every process of this Airflow, the tasks it runs included; a start under way in a thread ends too."""
         with self._starting:
             self._stopped = True
-        components = list(self.processes())
+        parent = self._parent.pid if self._parent is not None else None
+        components = [process for process in self.processes() if process.pid != parent]  # which reaps them
         for process in components:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGTERM)
-        psutil.wait_procs(components, timeout=8)
+        psutil.wait_procs(components, timeout=STOP_SECONDS)
+        self._end_parent()
         while left := list(self.processes()):
             for process in left:
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
             psutil.wait_procs(left, timeout=2)
-        if self._parent is not None:
+
+    def _end_parent(self) -> None:
+        """Let the process that started the components end: it does at the end of its input."""
+        if self._parent is None or self._parent.stdin is None or self._parent.stdout is None:
+            return
+        with suppress(BrokenPipeError):
+            self._parent.stdin.close()
+        try:
+            self._parent.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._parent.kill()
             self._parent.wait()
-            for pipe in (self._parent.stdin, self._parent.stdout):
-                with suppress(BrokenPipeError):
-                    if pipe is not None:
-                        pipe.close()
+        self._parent.stdout.close()
 
     def processes(self) -> Iterator[psutil.Process]:
         """Every live process that belongs to this Airflow."""
@@ -198,10 +216,12 @@ class LocalAirflow:
             parent = self._parent
         assert parent.stdin is not None  # noqa: S101 - for mypy
         assert parent.stdout is not None  # noqa: S101
-        with suppress(BrokenPipeError):
+        with suppress(BrokenPipeError, ValueError):  # the latter if it was closed meanwhile
             parent.stdin.write(json.dumps(request) + "\n")
             parent.stdin.flush()
         if not (answer := parent.stdout.readline()):
+            if self._stopped:
+                raise LocalAirflowError("Airflow was stopped while it started")
             raise LocalAirflowError(f"Airflow ended while its {name} started:\n{self.log('components')}")
         return int(answer)
 

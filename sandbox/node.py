@@ -20,7 +20,7 @@ JVM_FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.
 ARCHIVE = Path(__file__).with_name("kafka.jsa")  # sandbox/archive.py
 LOG4J = Path(__file__).with_name("log4j2.properties")
 META_PROPERTIES = "meta.properties"
-_LAUNCHED: list[subprocess.Popen[bytes]] = []  # nodes are found by their pids; Python warns of handles that are dropped
+_LAUNCHED: dict[int, subprocess.Popen[bytes]] = {}  # children of this process by pid: only it can reap them
 
 # Small and quick: a broker that dies is noticed in seconds, and internal topics stay few.
 DEFAULTS = {
@@ -94,13 +94,14 @@ class Node:
 
     def wait_gone(self, seconds: float) -> bool:
         """Wait until the process is gone; False if it still runs after that time."""
-        process = self.process()
+        process = _LAUNCHED.get(self.pid or 0) or self.process()
         if process is None:
             return True
         try:
             process.wait(seconds)
-        except psutil.TimeoutExpired:
+        except (psutil.TimeoutExpired, subprocess.TimeoutExpired):
             return False
+        _LAUNCHED.pop(self.pid or 0, None)
         return True
 
 
@@ -172,7 +173,7 @@ def random_id() -> str:
 def launch(node: Node, libs: Path) -> Node:
     """Start the Kafka process; from here on it is known by its pid, whichever process asks."""
     process = _run(node, libs, "kafka.Kafka", str(node.properties))
-    process.returncode = 0  # or Python warns that nobody waited for it
+    _LAUNCHED[process.pid] = process
     return replace(node, pid=process.pid)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -82,6 +84,13 @@ def test_only_its_own_rooms_import(library):
                 continue
             roots = {name.split(".")[0] for name in imports(file)}
             assert library not in roots, f"{file.relative_to(ROOT)} imports {library}"
+
+
+@pytest.mark.programs
+def test_what_executes_plans_imports_no_numba():
+    """It would take most of the time that an Airflow task needs to start."""
+    script = "import sys, rebalance_lib.execution; sys.exit('numba' in sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_every_room_of_the_library_has_its_rule():

@@ -19,7 +19,7 @@ from rebalance_lib.errors import InvalidInputError, RebalanceError
 PLAN_FILES = {"plan.json": "{}", "summary.json": "1", "candidates/full/plan.json": "{}"}
 
 
-@pytest.fixture(params=["file", "memory", "s3"])
+@pytest.fixture(params=["file", "memory", pytest.param("s3", marks=pytest.mark.programs)])
 def artifacts(request, tmp_path):
     match request.param:
         case "file":

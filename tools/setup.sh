@@ -54,11 +54,13 @@ planner=$!
 .venv/bin/python -m rebalance_lib.assignors.warm_up
 
 wait $maven || fail "Maven could not resolve Kafka's jars: $(tail -n 3 .maven.log)"
+maven=
 rm -f .maven.log
 mv sandbox/libs.new sandbox/libs
 echo "setup: archiving Kafka's classes"
 .venv/bin/python -m sandbox.archive || echo "setup: no archive of Kafka's classes: the sandbox starts more slowly"
 wait $planner || fail "the planner's loops could not be compiled"
+planner=
 tools/prometheus.sh >/dev/null || :  # only tests need it: they ask again, and fail if it is not there
 stamp >.venv/.ready
 echo "setup: done"

@@ -212,7 +212,8 @@ class Engine:
         short = self._min_isr.short(self._cluster, status.live)
         holds = self._holds(status, short)
         begun, held = self._begin(Look(status, alive, log_dirs, holds, 0), short)
-        look = Look(status, alive, log_dirs, (*holds, *held), begun)
+        # Whoever ended the run while its moves were chosen is the reason why it ends.
+        look = Look(status, alive, log_dirs, (*self._holds(status, short), *held), begun)
         if look.holds != self._told:
             self._tell(f"held back: {'; '.join(look.holds)}" if look.holds else "moves begin again")
             self._journal.note("held back" if look.holds else "released", reasons=list(look.holds))

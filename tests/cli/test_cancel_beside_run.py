@@ -47,7 +47,7 @@ def test_cancel_ends_a_run_that_is_under_way_and_no_throttle_is_left(start_run, 
     assert "A run of this plan is under way" in answer.err
     _, told = running.communicate(timeout=180)
     assert running.returncode == 4, told
-    assert "taken elsewhere" in told
+    assert "taken elsewhere" in told, told
     assert cluster.reassignments() == {}
     look.unthrottled(name)
     look.replicas(name, {0: [1], 1: [1]})

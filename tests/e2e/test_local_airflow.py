@@ -94,7 +94,7 @@ def refused_while_busy(api, conf, holder):
     assert f"the run {holder} of kafka_rebalance has the cluster" in api.task_log(run_id, "claim_cluster")
 
 
-def test_the_second_candidate_is_reached_though_worker_triggerer_and_scheduler_die(
+def test_the_second_candidate_is_reached_though_worker_triggerer_and_scheduler_die_and_the_run_is_marked_failed(
     api, airflow, command_lines, cluster, topic
 ):
     name = topic("e2e-second", [[1, 2]] * 4, size=6_000_000)
@@ -111,6 +111,15 @@ def test_the_second_candidate_is_reached_though_worker_triggerer_and_scheduler_d
     wait_until_moving(api, run_id)
     assert api.try_number(run_id, "execute_plan") > 1
     assert api.standing(run_id).startswith("moving ")
+
+    api.mark_failed(run_id)
+    wait_for_task(api, run_id, "finalize", "failed", "success")
+    assert cluster.reassignments() == {}
+    no_throttle(cluster, name)
+    assert wait_for_end(api, run_id) == "failed"
+
+    api.clear(run_id, ["arm"])
+    wait_until_moving(api, run_id)
     for component in ("triggerer", "scheduler"):
         airflow.kill_component(component)
         airflow.start_component(component)
@@ -133,7 +142,7 @@ def test_the_second_candidate_is_reached_though_worker_triggerer_and_scheduler_d
         assert any(what in line for line in seen), f"no command line with {what} was seen, to look for the secret in"
 
 
-def test_a_run_is_rejected_then_approved_marked_failed_cleared_and_cancelled(api, airflow, cluster, finished_run):
+def test_a_run_is_rejected_then_cleared_approved_and_cancelled(api, airflow, cluster, finished_run):
     name = "e2e-cancelled"
     rollback, cancel = api.of("kafka_rebalance_rollback"), api.of("kafka_rebalance_cancel")
     undone = finished_run(name, size=6_000_000)
@@ -152,14 +161,6 @@ def test_a_run_is_rejected_then_approved_marked_failed_cleared_and_cancelled(api
     rollback.clear(run_id, ["review_plan"])
     answer_review(airflow, rollback, run_id, "Approve")
     wait_until_moving(rollback, run_id)
-    rollback.mark_failed(run_id)
-    wait_for_task(rollback, run_id, "finalize", "failed", "success")
-    assert cluster.reassignments() == {}
-    no_throttle(cluster, name)
-    assert wait_for_end(rollback, run_id) == "failed"
-
-    rollback.clear(run_id, ["arm"])
-    wait_until_moving(rollback, run_id)
     waiting.wait_for(cluster.reassignments)
     cancelling = cancel.trigger({"dag_id": rollback.dag_id, "run_id": run_id})
     assert wait_for_end(cancel, cancelling) == "success"
@@ -174,7 +175,7 @@ def test_a_run_is_rejected_then_approved_marked_failed_cleared_and_cancelled(api
 
 def test_a_review_that_nobody_answers_is_rejected_when_its_time_is_up(api, cluster, finished_run):
     rollback, name = api.of("kafka_rebalance_rollback"), "e2e-timeout"
-    run_id = rollback.trigger({"run_id": finished_run(name), "timeout_hours": 0.001})
+    run_id = rollback.trigger({"run_id": finished_run(name), "timeout_hours": 0.003})
     assert wait_for_end(rollback, run_id) == "success"
     assert rollback.task_states(run_id)["arm"] == "skipped"
     run = run_of(rollback, run_id, "prepare_rollback")
@@ -200,7 +201,7 @@ def kill_task(airflow, api, run_id, task_id):
         send(found, signal.SIGKILL if running else signal.SIGCONT)
         return running
 
-    wait_for(api, run_id, killed, pause=0.1)
+    wait_for(api, run_id, killed, pause=0)
 
 
 def send(processes, number):

@@ -40,3 +40,18 @@ def test_a_wish_to_cancel_ends_the_run_at_its_next_check(cluster, topic, make_jo
     assert report.state is State.CANCELLED
     assert report.holds[0].startswith("ada asked to cancel the run at ")
     assert cluster.reassignments() == {}
+
+
+def test_a_way_out_that_is_taken_while_moves_are_chosen_is_told_as_the_reason(cluster, topic, make_job, monkeypatch):
+    name = topic("leaving-chosen", [[1, 2]])
+    job, choose = make_job(cluster, name, [[3, 4]]), Engine._choose
+
+    def left_meanwhile(self, *arguments):
+        note_leaving(job.artifacts)
+        return choose(self, *arguments)
+
+    monkeypatch.setattr(Engine, "_choose", left_meanwhile)
+    report = Engine(cluster, job, Settings()).check()
+    assert report.state is State.CANCELLED
+    assert "taken elsewhere" in report.holds[0]
+    assert cluster.reassignments() == {}

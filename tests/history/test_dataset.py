@@ -22,7 +22,7 @@ SNAPSHOT = replace(ORDERS, cluster_id="PwnVvJcCTeWGnoYIFvmhSQ", taken_at="2026-1
 FILE = "cluster=PwnVvJcCTeWGnoYIFvmhSQ/day=2026-11-16/2026-11-16T095807Z.parquet"
 
 
-@pytest.fixture(params=["file", "memory", "s3"])
+@pytest.fixture(params=["file", "memory", pytest.param("s3", marks=pytest.mark.programs)])
 def history(request, tmp_path):
     if request.param == "s3":
         return request.getfixturevalue("object_store").bucket() / "history"

@@ -106,6 +106,7 @@ class RunningProgram:
         answers = [self._process.stdout.readline() for _ in cases]
         sending.join()
         if not all(answers):
+            _running.cache_clear()  # the next one who asks gets another
             raise RuntimeError(f"{self._process.args} ended with {self._process.wait()}; what it printed says why")
         return [answer.rstrip("\n") for answer in answers]
 

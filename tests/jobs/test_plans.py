@@ -19,6 +19,7 @@ from rebalance_lib.planner import Choice, ClusterModel, Mode, Request, candidate
 from rebalance_lib.report import write_choice
 from rebalance_lib.topology import TopicPartition
 from tests.history.samples import EXAMPLE, Row, moment, write
+from tests.object_store import SECRET
 from tests.planner.clusters import cluster
 
 LONG = pytest.mark.long  # they differ from the others in what the planner does, which its own tests show
@@ -59,11 +60,12 @@ def test_spark_and_one_machine_work_out_the_same_plans(request_, spark, tmp_path
         assert f"Broker 6 keeps {kept} replicas of excluded topics" in (run.artifacts / "plan").read_text("review.md")
 
 
-def test_everything_of_a_job_may_be_in_an_object_store(spark, object_store):
+def test_everything_of_a_job_may_be_in_an_object_store(spark, object_store, capfd):
     bucket = object_store.bucket()
     run, history = in_a_store(bucket)
     assert job.main(["--run", run.uri, "--mode", "drain", "--brokers", "6", "--history", history.uri]) == 0
     is_planned_in_a_store(run, Request(Mode.DRAIN, brokers=(6,)))
+    assert SECRET not in "".join(capfd.readouterr())
 
 
 def in_a_store(bucket):
