@@ -22,6 +22,7 @@ from rebalance_lib.cluster import Cluster
 from rebalance_lib.execution.throttle import RATES
 from sandbox import Sandbox
 from tests import budget
+from tests.everywhere import cancel_and_unthrottle
 from tests.kafka_data import delete_topics, write_topic
 from tests.timing import Timing
 from tests.waiting import wait_for
@@ -157,11 +158,8 @@ def cluster(kafka: Sandbox) -> Iterator[Cluster]:
 
         try:
             wait_for(left, ({}, {}), seconds=LEFT_SECONDS)
-        finally:  # so that one test that fails does not make others fail
-            opened.reassign(dict.fromkeys(opened.reassignments()))
-            for broker in kafka.broker_ids:
-                if opened.broker_config(broker, RATES):
-                    opened.alter_broker_config(broker, dict.fromkeys(RATES))
+        finally:
+            cancel_and_unthrottle(opened)
 
 
 @pytest.fixture(scope="session")

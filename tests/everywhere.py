@@ -186,3 +186,11 @@ def set_default(cluster: Cluster, values: Mapping[str, str]) -> None:
     request = IncrementalAlterConfigsRequest(resources=[entry], validate_only=False)
     [answer] = cluster.ask_broker("the defaults were not set", alive(cluster)[0], request).responses
     assert answer.error_code == NoError.errno, answer
+
+
+def cancel_and_unthrottle(cluster: Cluster) -> None:
+    """Cancel all reassignments and delete all throttle rates, so that a test that failed does not make others fail."""
+    cluster.reassign(dict.fromkeys(cluster.reassignments()))
+    for broker in alive(cluster):
+        if cluster.broker_config(broker, RATES):
+            cluster.alter_broker_config(broker, dict.fromkeys(RATES))

@@ -38,6 +38,7 @@ from rebalance_lib.topology import TopicPartition
 from sandbox import Sandbox
 from tests.conftest import SMALL_FETCHES
 from tests.everywhere import (
+    cancel_and_unthrottle,
     set_topic,
     wait_for_alive,
     wait_for_in_sync,
@@ -104,11 +105,8 @@ def degraded(started_brokers):
     cluster = started_brokers.cluster
     try:
         wait_for(cluster.reassignments, {})
-    finally:  # so that one test that fails does not make others fail
-        cluster.reassign(dict.fromkeys(cluster.reassignments()))
-        for broker in cluster.alive_brokers():
-            if dynamic_rates(cluster, broker, RATES):
-                cluster.alter_broker_config(broker, dict.fromkeys(RATES))
+    finally:
+        cancel_and_unthrottle(cluster)
 
 
 def test_a_user_who_may_not_reassign_is_told_what_is_missing(degraded, make_job):
