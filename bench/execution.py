@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Self
 from bench.document import machine, table
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.execution import Job, Settings, carry_out
+from rebalance_lib.execution import Job, Settings, run_plan
 from rebalance_lib.plan import Plan, format_plan
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.topology import TopicPartition
@@ -197,7 +197,7 @@ def execute_ours(kafka: Sandbox, case: Case, before: Plan, plan: Plan) -> None:
     with tempfile.TemporaryDirectory() as directory, connect(kafka.bootstrap_servers) as cluster:
         job = Job(plan, before, kafka.cluster_id, Artifacts.at(Path(directory)))
         settings = Settings(pace=Pace(throttle=case.throttle))
-        ending = carry_out(cluster, job, settings, interval=CHECK_SECONDS, approved_by="bench")
+        ending = run_plan(cluster, job, settings, interval=CHECK_SECONDS, approved_by="bench")
         if not ending.reached:
             raise SystemExit(f"the plan was not carried out: {ending.verdict}")
 

@@ -7,9 +7,9 @@ partition: most change the order of their replicas, every tenth gets another bro
 
     snapshot       `take_snapshot`
     preflight      `preflight`, with the two seconds in which it samples writes
-    verification   `plan_status` and a new `Meter`, which learns all sizes
-    first check    `Engine.check`, once: it begins what changes order, all of it, and the first moves
-    check          `Engine.check` while moves are under way
+    verification   `read_status` and a new `Meter`, which learns all sizes
+    first check    `Executor.check`, once: it begins what changes order, all of it, and the first moves
+    check          `Executor.check` while moves are under way
 
 The bars are 15 s for a snapshot, 15 s for a preflight, 5 s for a verification. *processor* is the time of this process
 on a processor: the rest is waiting for brokers, and for a turn on a busy machine. With ``--profile``, a thread looks
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Self
 from bench.document import machine, table
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, take_snapshot
-from rebalance_lib.execution import Engine, Job, Meter, Settings, leave, plan_status, preflight, put_throttles
+from rebalance_lib.execution import Executor, Job, Meter, Settings, leave, preflight, read_status, set_throttles
 from rebalance_lib.plan import Plan, current_assignment
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.topology import TopicPartition
@@ -123,8 +123,8 @@ def measure(cluster: Cluster, *, profile: bool) -> dict[str, Took]:
         times = {name: best(name, task, profile=profile) for name, task in tasks.items()}
         status = preflight(cluster, job, settings).status
         tell("setting throttles")
-        put_throttles(cluster, job, status, settings)
-        engine = Engine(cluster, job, settings, tell=tell)
+        set_throttles(cluster, job, status, settings)
+        engine = Executor(cluster, job, settings, tell=tell)
         times["first check"] = timed("first check", engine.check, profile=profile)
         times["check"] = best("check", engine.check, profile=profile)
         tell("leaving")
@@ -143,7 +143,7 @@ def plan_for(before: Plan) -> Plan:
 
 def verification(cluster: Cluster, job: Job) -> None:
     """Compare plan and cluster, and measure."""
-    status = plan_status(cluster, job.plan, job.before, whole_cluster=True)
+    status = read_status(cluster, job.plan, job.before, whole_cluster=True)
     Meter(job.plan, job.before).read(cluster, status, cluster.alive_brokers())
 
 

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any, Self
 from bench.document import table
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, take_snapshot
-from rebalance_lib.execution import Job, Settings, carry_out
-from rebalance_lib.execution import journal as events
-from rebalance_lib.execution.journal import read_journal
+from rebalance_lib.execution import Job, Settings, run_plan
+from rebalance_lib.execution.records import journal as events
+from rebalance_lib.execution.records.journal import read_journal
 from rebalance_lib.plan import Plan, PlanEntry, current_assignment
 from rebalance_lib.plan.pace import Order, Pace
 from rebalance_lib.reassignment import Forecast, simulate
@@ -189,7 +189,7 @@ def throttled(pace: Pace, plan: Plan, snapshot: Snapshot, seconds: float) -> Pac
 
 def execute_plan(cluster: Cluster, job: Job, pace: Pace) -> None:
     """Carry the plan out at this pace."""
-    ending = carry_out(cluster, job, Settings(pace=pace), interval=CHECK_SECONDS, approved_by="bench")
+    ending = run_plan(cluster, job, Settings(pace=pace), interval=CHECK_SECONDS, approved_by="bench")
     if not ending.reached:
         raise SystemExit(f"the plan was not carried out: {ending.verdict}")
 

@@ -25,7 +25,7 @@ from demo.api import DAG, FINISHED, AirflowApi
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import RebalanceError
 from rebalance_lib.execution import Run, Status
-from rebalance_lib.execution.conclusion import measured_brokers
+from rebalance_lib.execution.finalize import measured_brokers
 from rebalance_lib.report import broker_table
 from sandbox import Sandbox, SandboxError
 

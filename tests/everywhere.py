@@ -16,7 +16,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import ClusterError
-from rebalance_lib.execution.throttle import RATES, REPLICA_LISTS
+from rebalance_lib.execution.throttles.apply import RATES, REPLICA_LISTS
 from tests.waiting import SECONDS, wait_for
 
 PASSING = (ClusterError, KafkaError, OSError)

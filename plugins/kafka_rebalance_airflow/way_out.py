@@ -37,7 +37,7 @@ def take_way_out(
         RuntimeError: Throttles are left.
     """
     from rebalance_lib.artifacts import RUN
-    from rebalance_lib.execution import leave, restore_left_behind
+    from rebalance_lib.execution import leave, restore_stale_throttles
 
     if not run.has_begun():
         log.info("the run had begun nothing")
@@ -45,7 +45,7 @@ def take_way_out(
     conn_id = kafka_conn_id or run.artifacts.read_json(RUN)["kafka_conn_id"]
     with KafkaAdminHook(conn_id).get_conn() as cluster:
         if other := Claim(cluster.cluster_id(), context, of=of).other():
-            found = restore_left_behind(cluster, run.artifacts)
+            found = restore_stale_throttles(cluster, run.artifacts)
             throttles = "".join(f"; throttles of this run {restored}" for restored in found.values())
             raise AirflowFailException(
                 f"{told(other)}, so that no move is cancelled: clear this task again when it has ended{throttles}"
@@ -59,13 +59,13 @@ def take_way_out(
 def put_right(cluster: Cluster, context: Context, log: Any) -> None:
     """Put back throttles that dead runs left on a cluster; those of a run that has it now are its own."""
     from rebalance_lib.artifacts import Artifacts
-    from rebalance_lib.execution import restore_left_behind
+    from rebalance_lib.execution import restore_stale_throttles
 
     root = Artifacts(artifacts_uri())
     other = Claim(cluster.cluster_id(), context).other()
     alive = [run_uri(other["dag_id"], other["run_id"])] if other else []
     for directory in root.directories():
-        for uri, restored in restore_left_behind(cluster, root / directory, alive=alive).items():
+        for uri, restored in restore_stale_throttles(cluster, root / directory, alive=alive).items():
             log.warning("throttles that %s had left: %s", uri, restored)
 
 

@@ -11,9 +11,9 @@ from rebalance_lib.cli.throttle_words import tell_throttles, throttles_document
 from rebalance_lib.errors import RebalanceError
 from rebalance_lib.execution import Throttles, release_throttles
 from rebalance_lib.execution import cancel as stop
-from rebalance_lib.execution.leaving import note_leaving
-from rebalance_lib.execution.lock import locked
-from rebalance_lib.execution.restoring import Restored
+from rebalance_lib.execution.clean_up import note_leaving
+from rebalance_lib.execution.run_lock import locked
+from rebalance_lib.execution.throttles.restore import Restored
 
 EXAMPLE = r"""
 kafka-rebalance cancel --bootstrap-server kafka:9092 --reassignment-json-file plan.json

@@ -9,10 +9,10 @@ from rebalance_lib.cli.options import PlanFile, command, output_option, plan_opt
 from rebalance_lib.cli.output import Exit, Output, brokers_text, plan_document, plan_line
 from rebalance_lib.cli.verify import conclude
 from rebalance_lib.cli.waiting import wait_until_settled
-from rebalance_lib.execution import Limits, Prepared, left_behind, prepare
+from rebalance_lib.execution import Limits, Prepared, prepare, stale_throttles
 from rebalance_lib.execution import execute as run
-from rebalance_lib.execution.lock import locked
-from rebalance_lib.execution.log_dirs import planned_log_dirs
+from rebalance_lib.execution.log_dir_moves import planned_log_dirs
+from rebalance_lib.execution.run_lock import locked
 
 NO_LIMIT = -1  # Kafka's way to say that none is given
 
@@ -105,7 +105,7 @@ def execute(
 
 
 def _tell(output: Output, prepared: Prepared, plan_file: PlanFile, limits: Limits) -> None:
-    throttled = left_behind(plan_file.state)
+    throttled = stale_throttles(plan_file.state)
     if limits.between_brokers is not None and throttled:
         output.say(f"The inter-broker throttle limit was set to {limits.between_brokers} B/s")
     if limits.between_log_dirs is not None:

@@ -30,10 +30,10 @@ from rebalance_lib.cli.pace import pace_options
 from rebalance_lib.cli.planning import read_cluster
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import DriftError, InvalidInputError
-from rebalance_lib.execution import Ending, Job, Report, Settings, carry_out, live_assignment
-from rebalance_lib.execution.lock import locked
+from rebalance_lib.execution import Ending, Job, Report, Settings, live_assignment, run_plan
+from rebalance_lib.execution.commands.plan_state import claim, executed_on, owned, save_rollback, saved_rollback
+from rebalance_lib.execution.run_lock import locked
 from rebalance_lib.execution.settings import OnStall
-from rebalance_lib.execution.state import claim, executed_on, owned, save_rollback, saved_rollback
 from rebalance_lib.plan import Plan, current_assignment
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.window import Window
@@ -137,7 +137,7 @@ def run(
         _progress(output) as (tell, on_report),
     ):
         job, noted = _job(cluster, plan, plan_file, place, repair=repair)
-        ending = carry_out(
+        ending = run_plan(
             cluster,
             job,
             settings,

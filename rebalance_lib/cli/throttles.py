@@ -12,8 +12,8 @@ from rebalance_lib.cli.options import command, output_option
 from rebalance_lib.cli.output import Exit, Output
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.execution import Restored, left_behind, restore_left_behind
-from rebalance_lib.execution.throttle import ALL_RATES, REPLICA_LISTS, want_rate
+from rebalance_lib.execution import Restored, restore_stale_throttles, stale_throttles
+from rebalance_lib.execution.throttles.apply import ALL_RATES, REPLICA_LISTS, request_rate
 
 EXAMPLE = r"""
 kafka-rebalance throttles --bootstrap-server kafka:9092
@@ -40,7 +40,7 @@ def throttles(
         raise click.UsageError("say where the run keeps its artifacts: its .state directory, or a directory of runs")
     if rate is not None:
         for place in places:
-            want_rate(_run(place), rate, "kafka-rebalance throttles")
+            request_rate(_run(place), rate, "kafka-rebalance throttles")
             output.say(f"The run in {place} sets {rate} bytes/s at its next check")
         output.result({"rate": rate, "places": list(places)})
         return
@@ -50,7 +50,7 @@ def throttles(
             for place in places:
                 if not Artifacts.named(place).names():
                     raise InvalidInputError(f"{place} is not there, or empty: give a run's directory, or one of runs")
-                restored |= restore_left_behind(cluster, Artifacts.named(place))
+                restored |= restore_stale_throttles(cluster, Artifacts.named(place))
             _tell_restored(output, restored)
             code = Exit.NOT_FINISHED if any(one.left for one in restored.values()) else Exit.DONE
         else:
@@ -61,7 +61,7 @@ def throttles(
 
 def _run(place: str) -> Artifacts:
     directory = Artifacts.named(place)
-    if not left_behind(directory):
+    if not stale_throttles(directory):
         raise InvalidInputError(
             f"{place} holds no throttles of a run: give the .state directory, or the run's artifacts"
         )

@@ -14,7 +14,7 @@ from rebalance_lib.cli.waiting import wait_until_settled
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.execution import Verdict, Verification, release_throttles
 from rebalance_lib.execution import verify as compare
-from rebalance_lib.execution.lock import locked
+from rebalance_lib.execution.run_lock import locked
 
 MOST_ROWS = 50
 RUN_ENDS_SECONDS = 60.0  # a run whose plan is reached puts its throttles back itself, and ends

@@ -1,16 +1,16 @@
 """The only package that speaks to Kafka."""
 
 from rebalance_lib.cluster.client import Cluster
+from rebalance_lib.cluster.client_config import client_settings, read_properties, secrets
 from rebalance_lib.cluster.groups import groups_or_none, take_groups
 from rebalance_lib.cluster.offsets import Offsets
-from rebalance_lib.cluster.settings import client_settings, read_properties, secrets
 from rebalance_lib.cluster.snapshot import take_snapshot
 from rebalance_lib.cluster.values import (
     ConfigValue,
     Entries,
     HeldReplica,
     LogDir,
-    PartitionState,
+    PartitionMetadata,
     Reassignment,
     Replica,
     ReplicaLogDir,
@@ -23,7 +23,7 @@ __all__ = [
     "HeldReplica",
     "LogDir",
     "Offsets",
-    "PartitionState",
+    "PartitionMetadata",
     "Reassignment",
     "Replica",
     "ReplicaLogDir",

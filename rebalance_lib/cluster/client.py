@@ -22,15 +22,15 @@ from kafka.errors import (
     for_code,
 )
 
-from rebalance_lib.cluster.asking import ATTEMPTS, Asking, SilentError
 from rebalance_lib.cluster.offsets import RETRY_MS, Offsets, is_silence, list_offsets
+from rebalance_lib.cluster.requests import ATTEMPTS, Requests, SilentError
 from rebalance_lib.cluster.values import (
     Change,
     ConfigValue,
     Entries,
     HeldReplica,
     LogDir,
-    PartitionState,
+    PartitionMetadata,
     Reassignment,
     Replica,
     ReplicaLogDir,
@@ -47,7 +47,7 @@ NEEDED_ON_CLUSTER = frozenset({"DESCRIBE", "ALTER", "DESCRIBE_CONFIGS", "ALTER_C
 NEEDED_ON_TOPICS = frozenset({"DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"})
 
 
-class Cluster(Asking):
+class Cluster(Requests):
     """An open connection to one cluster; use it as a context manager."""
 
     def describe(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class Cluster(Asking):
             if not entry.get("is_fenced")
         }
 
-    def partitions(self, topics: Iterable[str] | None = None) -> dict[TopicPartition, PartitionState]:
+    def partitions(self, topics: Iterable[str] | None = None) -> dict[TopicPartition, PartitionMetadata]:
         """The state of every partition of these topics (of all, without names); unknown topics are left out."""
         names = None if topics is None else sorted(set(topics))
         if names == []:
@@ -95,7 +95,7 @@ class Cluster(Asking):
                 error = for_code(topic["error_code"])
                 raise ClusterError(f"topic {topic['name']} could not be described: {error.__name__}")
         return {
-            TopicPartition(topic["name"], entry["partition_index"]): PartitionState(
+            TopicPartition(topic["name"], entry["partition_index"]): PartitionMetadata(
                 replicas=tuple(entry["replica_nodes"]),
                 in_sync=frozenset(entry["isr_nodes"]),
                 leader=entry["leader_id"] if entry["leader_id"] >= 0 else None,

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rebalance_lib.cluster.client import Cluster
 from rebalance_lib.cluster.offsets import Offsets
-from rebalance_lib.cluster.values import LogDir, PartitionState, Reassignment
+from rebalance_lib.cluster.values import LogDir, PartitionMetadata, Reassignment
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.topology import BROKERS, REPLICAS, Snapshot, TopicPartition
 
@@ -72,7 +72,7 @@ def _brokers(
     return rows, held
 
 
-def _min_insync(cluster: Cluster, partitions: dict[TopicPartition, PartitionState]) -> dict[str, int]:
+def _min_insync(cluster: Cluster, partitions: dict[TopicPartition, PartitionMetadata]) -> dict[str, int]:
     """The topics' own least numbers of in-sync replicas; none where this user may not read settings."""
     with suppress(ClusterError):
         found = cluster.topic_configs({tp.topic for tp in partitions}, [MIN_INSYNC])
@@ -81,7 +81,7 @@ def _min_insync(cluster: Cluster, partitions: dict[TopicPartition, PartitionStat
 
 
 def _replicas(
-    partitions: dict[TopicPartition, PartitionState],
+    partitions: dict[TopicPartition, PartitionMetadata],
     moving: dict[TopicPartition, Reassignment],
     held: dict[tuple[str, int, int], Holding],
     offsets: dict[TopicPartition, Offsets],

@@ -11,7 +11,7 @@ DYNAMIC = frozenset({"DYNAMIC_BROKER_CONFIG", "DYNAMIC_TOPIC_CONFIG"})
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionState:
+class PartitionMetadata:
     """What the cluster says of a partition now; ``leader`` is None while there is none."""
 
     replicas: tuple[int, ...]

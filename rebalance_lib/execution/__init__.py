@@ -4,7 +4,6 @@ Nothing is remembered between steps but the plan, the saved throttles and the cl
 again at any moment.
 """
 
-from rebalance_lib.execution.additions import add_partitions
 from rebalance_lib.execution.cancellation import (
     Cancelled,
     ask_to_cancel,
@@ -13,25 +12,9 @@ from rebalance_lib.execution.cancellation import (
     cancel_own,
     forget_cancel,
 )
-from rebalance_lib.execution.carrying import Comparison, Ending, carry_out, finish, leave
-from rebalance_lib.execution.conclusion import Outcome, conclude
-from rebalance_lib.execution.engine import Engine
-from rebalance_lib.execution.job import Job
-from rebalance_lib.execution.keeping import put_throttles
-from rebalance_lib.execution.preflight import Preflight, preflight
-from rebalance_lib.execution.progress import Meter, Progress
-from rebalance_lib.execution.reassign import Limits, Prepared, execute, prepare
-from rebalance_lib.execution.reports import Report, State
-from rebalance_lib.execution.restoring import Restored, restore_left_behind, restore_throttles
-from rebalance_lib.execution.retention import drop_old_runs
-from rebalance_lib.execution.rolling_back import prepare_rollback
-from rebalance_lib.execution.run import Run
-from rebalance_lib.execution.saved_throttles import left_behind
-from rebalance_lib.execution.settings import Settings
-from rebalance_lib.execution.state import live_assignment
-from rebalance_lib.execution.status import PlanStatus, Status, plan_status
-from rebalance_lib.execution.throttle import Throttle, apply_throttle
-from rebalance_lib.execution.verification import (
+from rebalance_lib.execution.commands.execute import Limits, Prepared, execute, prepare
+from rebalance_lib.execution.commands.plan_state import live_assignment
+from rebalance_lib.execution.commands.verify import (
     Throttles,
     Verdict,
     Verification,
@@ -39,12 +22,29 @@ from rebalance_lib.execution.verification import (
     release_throttles,
     verify,
 )
+from rebalance_lib.execution.executor import Executor
+from rebalance_lib.execution.finalize import Outcome, conclude
+from rebalance_lib.execution.job import Job
+from rebalance_lib.execution.new_partitions import add_partitions
+from rebalance_lib.execution.plan_status import PlanStatus, Status, read_status
+from rebalance_lib.execution.preflight import Preflight, preflight
+from rebalance_lib.execution.progress import Meter, Progress
+from rebalance_lib.execution.records.retention import drop_old_runs
+from rebalance_lib.execution.records.run import Run
+from rebalance_lib.execution.report import Report, State
+from rebalance_lib.execution.rollback import prepare_rollback
+from rebalance_lib.execution.runner import Comparison, Ending, finish, leave, run_plan
+from rebalance_lib.execution.settings import Settings
+from rebalance_lib.execution.throttles.apply import Throttle, apply_throttle
+from rebalance_lib.execution.throttles.maintain import set_throttles
+from rebalance_lib.execution.throttles.restore import Restored, restore_stale_throttles, restore_throttles
+from rebalance_lib.execution.throttles.saved import stale_throttles
 
 __all__ = [
     "Cancelled",
     "Comparison",
     "Ending",
-    "Engine",
+    "Executor",
     "Job",
     "Limits",
     "Meter",
@@ -69,23 +69,23 @@ __all__ = [
     "asked_to_cancel",
     "cancel",
     "cancel_own",
-    "carry_out",
     "conclude",
     "drop_old_runs",
     "execute",
     "finish",
     "forget_cancel",
     "leave",
-    "left_behind",
     "live_assignment",
     "noted_way_back",
-    "plan_status",
     "preflight",
     "prepare",
     "prepare_rollback",
-    "put_throttles",
+    "read_status",
     "release_throttles",
-    "restore_left_behind",
+    "restore_stale_throttles",
     "restore_throttles",
+    "run_plan",
+    "set_throttles",
+    "stale_throttles",
     "verify",
 ]

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rebalance_lib.artifacts import CANCEL, Artifacts
-from rebalance_lib.cluster import Cluster, PartitionState, Reassignment, Replica
+from rebalance_lib.cluster import Cluster, PartitionMetadata, Reassignment, Replica
 from rebalance_lib.errors import ClusterError
+from rebalance_lib.execution.commands.plan_state import originals
 from rebalance_lib.execution.job import Job
-from rebalance_lib.execution.log_dirs import cancel_log_dir_moves
-from rebalance_lib.execution.state import originals
-from rebalance_lib.execution.status import Status, plan_status
+from rebalance_lib.execution.log_dir_moves import cancel_log_dir_moves
+from rebalance_lib.execution.plan_status import Status, read_status
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
 
@@ -79,7 +79,7 @@ def cancel_own(cluster: Cluster, job: Job) -> tuple[list[TopicPartition], dict[T
     Returns:
         The partitions whose move was cancelled, and those that are left, with the reason.
     """
-    status = plan_status(cluster, job.plan, job.before)
+    status = read_status(cluster, job.plan, job.before)
     under_way = [tp for tp in status.having(Status.MOVING) if tp in status.reassignments]
     alive = set(cluster.alive_brokers())
     kept = {
@@ -96,7 +96,7 @@ def cancel_own(cluster: Cluster, job: Job) -> tuple[list[TopicPartition], dict[T
     return cancelled, kept
 
 
-def no_way_back(tp: TopicPartition, live: PartitionState, reassignment: Reassignment, alive: set[int]) -> str | None:
+def no_way_back(tp: TopicPartition, live: PartitionMetadata, reassignment: Reassignment, alive: set[int]) -> str | None:
     """Why a move must not be cancelled: the partition would be left without a leader. None if it may."""
     before = originals(live, reassignment)
     if alive & live.in_sync & set(before):
@@ -110,7 +110,7 @@ def no_way_back(tp: TopicPartition, live: PartitionState, reassignment: Reassign
 
 def check_originals(
     partitions: Iterable[TopicPartition],
-    live: Mapping[TopicPartition, PartitionState],
+    live: Mapping[TopicPartition, PartitionMetadata],
     reassignments: Mapping[TopicPartition, Reassignment],
     alive: set[int],
 ) -> None:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Replica
-from rebalance_lib.execution.log_dirs import planned_log_dirs
+from rebalance_lib.execution.log_dir_moves import planned_log_dirs
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
 

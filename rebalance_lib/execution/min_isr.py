@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from rebalance_lib.cluster import Cluster, PartitionState
+from rebalance_lib.cluster import Cluster, PartitionMetadata
 from rebalance_lib.cluster.snapshot import MIN_INSYNC
 from rebalance_lib.topology import TopicPartition
 
@@ -22,7 +22,7 @@ class MinIsr:
     def __init__(self) -> None:
         self._known: dict[str, tuple[float, int]] = {}
 
-    def short(self, cluster: Cluster, live: Mapping[TopicPartition, PartitionState]) -> list[TopicPartition]:
+    def short(self, cluster: Cluster, live: Mapping[TopicPartition, PartitionMetadata]) -> list[TopicPartition]:
         """The partitions that are short of in-sync replicas, in order."""
         suspects = {tp: state for tp, state in live.items() if len(state.in_sync) < len(state.replicas)}
         self._learn(cluster, {tp.topic for tp in suspects})

@@ -32,17 +32,17 @@ from typing import NamedTuple
 
 from rebalance_lib.cluster import Cluster, Replica
 from rebalance_lib.errors import ClusterError, DriftError
-from rebalance_lib.execution.additions import not_next
 from rebalance_lib.execution.cancellation import asked_to_cancel
+from rebalance_lib.execution.commands.plan_state import tried
+from rebalance_lib.execution.disk_space import Change, DiskSpace, first_without_space
 from rebalance_lib.execution.job import Job
-from rebalance_lib.execution.log_dirs import log_dir_moves
+from rebalance_lib.execution.log_dir_moves import log_dir_moves
+from rebalance_lib.execution.new_partitions import not_next
+from rebalance_lib.execution.plan_status import PlanStatus, Status, listing, read_status
 from rebalance_lib.execution.progress import Copy, read_sizes
-from rebalance_lib.execution.room import Change, Room, first_without_room
 from rebalance_lib.execution.settings import Settings
 from rebalance_lib.execution.stalls import MARGIN
-from rebalance_lib.execution.state import tried
-from rebalance_lib.execution.status import PlanStatus, Status, listing, plan_status
-from rebalance_lib.execution.throttle import wanted_rate
+from rebalance_lib.execution.throttles.apply import requested_rate
 from rebalance_lib.plan.stages import stages
 from rebalance_lib.plan.waves import SLOT, slots
 from rebalance_lib.topology import TopicPartition
@@ -69,7 +69,7 @@ def preflight(cluster: Cluster, job: Job, settings: Settings | None = None) -> P
     live_id = cluster.cluster_id()
     if live_id != job.cluster_id:
         raise DriftError(f"the plan is for cluster {job.cluster_id}, this is {live_id}: check the connection")
-    status = plan_status(cluster, job.plan, job.before)
+    status = read_status(cluster, job.plan, job.before)
     drift = list(_drift(status))
     problems = [
         *_cancelled(job),
@@ -95,7 +95,7 @@ def _remarks(job: Job, status: PlanStatus, settings: Settings) -> Iterator[str]:
     factors = [tp for tp, target in job.targets.items() if len(target) != len(job.origins.get(tp, target))]
     if factors:
         yield f"{len(factors)} partitions get another replication factor: {listing(factors)}"
-    wanted, throttle = wanted_rate(job.artifacts), settings.pace.throttle
+    wanted, throttle = requested_rate(job.artifacts), settings.pace.throttle
     if wanted is not None and wanted != throttle:
         yield f"the throttle is {wanted} bytes/s, which was asked for since the run began, in place of {throttle}"
     if throttle is None and any(job.coming(tp) for tp in status.having(Status.PENDING)):
@@ -168,7 +168,7 @@ def _privileges(cluster: Cluster, job: Job) -> Iterator[str]:
 def _throttle(cluster: Cluster, job: Job, status: PlanStatus, settings: Settings) -> Iterator[str]:
     pace = settings.pace
     moving = [tp for tp in status.having(Status.PENDING, Status.MOVING) if job.coming(tp)]
-    throttle = wanted_rate(job.artifacts) or pace.throttle
+    throttle = requested_rate(job.artifacts) or pace.throttle
     if pace.throttle is None or throttle is None or not moving:
         return
     measured, sizes = write_rates(cluster, status, moving)
@@ -261,7 +261,7 @@ def _disks(cluster: Cluster, job: Job, status: PlanStatus, settings: Settings) -
         for broker in job.coming(tp)
         if (tp, broker) in held
     ]
-    stuck = first_without_room(Room(found.log_dirs, copies, settings.disk_reserve), ways)
+    stuck = first_without_space(DiskSpace(found.log_dirs, copies, settings.disk_reserve), ways)
     if stuck is not None:
         yield (
             f"not enough room on disks while old and new copies are side by side ({stuck}, with "

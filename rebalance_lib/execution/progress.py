@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from rebalance_lib.cluster import Cluster, LogDir
 from rebalance_lib.errors import ClusterError
-from rebalance_lib.execution.status import PlanStatus, Status
+from rebalance_lib.execution.plan_status import PlanStatus, Status
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
 

@@ -23,8 +23,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from rebalance_lib.execution.plan_status import PlanStatus
 from rebalance_lib.execution.progress import Copy, Sizes
-from rebalance_lib.execution.status import PlanStatus
 from rebalance_lib.topology import TopicPartition
 
 MARGIN = 1.1  # a throttle this little above what is written never catches up in any useful time

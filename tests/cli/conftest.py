@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from rebalance_lib.cli import main
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.execution.throttle import dynamic_rates
+from rebalance_lib.execution.throttles.apply import dynamic_rates
 from sandbox.cluster import LIBS
 from sandbox.node import java as java_command
 from tests.everywhere import PASSING, wait_for_lists, wait_for_replicas

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.execution.lock import InUseError, locked
-from rebalance_lib.execution.throttle import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
+from rebalance_lib.execution.run_lock import InUseError, locked
+from rebalance_lib.execution.throttles.apply import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
 from tests.execution.running import SLOW
 from tests.waiting import wait_for
 
@@ -76,7 +76,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path):
     state = Artifacts.at(tmp_path / "plan.json.state")
     script = (
         "import sys, time\nfrom rebalance_lib.artifacts import Artifacts\n"
-        "from rebalance_lib.execution.lock import locked\n"
+        "from rebalance_lib.execution.run_lock import locked\n"
         "with locked(Artifacts(sys.argv[1]), make=True):\n    print('held', flush=True)\n    time.sleep(600)\n"
     )
     holder = subprocess.Popen([sys.executable, "-c", script, state.uri], stdout=subprocess.PIPE, text=True)

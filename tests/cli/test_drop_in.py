@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from rebalance_lib.execution.throttle import (
+from rebalance_lib.execution.throttles.apply import (
     ALL_RATES,
     FOLLOWER_REPLICAS,
     LEADER_RATE,

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from rebalance_lib.cli.run import SIGNALS, _signals
-from rebalance_lib.execution.throttle import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, RATES
+from rebalance_lib.execution.throttles.apply import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, RATES
 from tests.everywhere import set_topic
 from tests.waiting import wait_for
 

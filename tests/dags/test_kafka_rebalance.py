@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from rebalance_lib.execution import Status
-from rebalance_lib.execution.saved_throttles import SAVED
-from rebalance_lib.execution.throttle import RATES, REPLICA_LISTS
+from rebalance_lib.execution.throttles.apply import RATES, REPLICA_LISTS
+from rebalance_lib.execution.throttles.saved import SAVED
 from rebalance_lib.topology import TopicPartition
 from tests.dags.test_structure import CHAINS
 from tests.everywhere import wait_for_lists, wait_for_replicas
@@ -121,7 +121,7 @@ def test_a_failing_execution_fails_the_run_and_leaves_no_throttle(run_dag, clust
         raise RuntimeError("execute failed on purpose")
 
     name = topic("dag-failing", [[1, 2]], size=50_000)
-    monkeypatch.setattr(execution.Engine, "check", refuse)
+    monkeypatch.setattr(execution.Executor, "check", refuse)
     ended = run_dag("kafka_rebalance", mode="kafka", topics=[name], allowed_brokers=[3, 4])
     states = ended.states
     assert ended.state == "failed"

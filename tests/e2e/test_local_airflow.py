@@ -16,8 +16,8 @@ import pytest
 from rebalance_lib.artifacts import RUN
 from rebalance_lib.cluster import take_snapshot
 from rebalance_lib.execution import Run, Status
-from rebalance_lib.execution.saved_throttles import SAVED
-from rebalance_lib.execution.throttle import FOLLOWER_RATE, LEADER_RATE
+from rebalance_lib.execution.throttles.apply import FOLLOWER_RATE, LEADER_RATE
+from rebalance_lib.execution.throttles.saved import SAVED
 from rebalance_lib.plan import Plan
 from rebalance_lib.report import publish_plan
 from rebalance_lib.topology import TopicPartition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.execution import Engine, Job, leave, live_assignment, preflight, put_throttles
+from rebalance_lib.execution import Executor, Job, leave, live_assignment, preflight, set_throttles
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
 from tests.intervals import shorten
@@ -36,8 +36,8 @@ def started(cluster):
 
     def start(job, chosen, **options):
         jobs.append((job, chosen))
-        put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
-        return Engine(cluster, job, chosen, **options)
+        set_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
+        return Executor(cluster, job, chosen, **options)
 
     yield start
     for job, chosen in jobs:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from rebalance_lib.cluster import Cluster, LogDir
-from rebalance_lib.execution import Engine, Job, Report, Settings
-from rebalance_lib.execution.audit import moves
-from rebalance_lib.execution.journal import read_journal
+from rebalance_lib.execution import Executor, Job, Report, Settings
+from rebalance_lib.execution.records.audit import moves
+from rebalance_lib.execution.records.journal import read_journal
 
 SLOW = 10_000  # bytes/s: a fetch of 100 kB every ten seconds, so that a megabyte is under way for more than a minute
 FAST = 100_000_000  # bytes/s: no limit here, for moves that have been looked at long enough
@@ -30,7 +30,7 @@ def run_to_end(cluster: Cluster, job: Job, chosen: Settings, seconds: float = 15
     timer = threading.Timer(seconds, stop.set)
     timer.start()
     try:
-        report = Engine(cluster, job, chosen).run(interval, stop=stop)
+        report = Executor(cluster, job, chosen).run(interval, stop=stop)
     finally:
         timer.cancel()
     assert report is not None, "it did not end in time"

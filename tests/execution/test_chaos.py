@@ -20,15 +20,15 @@ import pytest
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.execution import Meter, Status, carry_out, plan_status
-from rebalance_lib.execution.throttle import (
+from rebalance_lib.execution import Meter, Status, read_status, run_plan
+from rebalance_lib.execution.throttles.apply import (
     ALL_RATES,
     FOLLOWER_RATE,
     LEADER_RATE,
     LEADER_REPLICAS,
     RATES,
     REPLICA_LISTS,
-    want_rate,
+    request_rate,
 )
 from rebalance_lib.plan import Plan, format_plan
 from rebalance_lib.topology import TopicPartition
@@ -134,7 +134,7 @@ class Case:
         meter = Meter(self.plan, self.before)
 
         def copied() -> tuple[float, bool]:
-            status = plan_status(self.cluster, self.plan, self.before)
+            status = read_status(self.cluster, self.plan, self.before)
             progress, _ = meter.read(self.cluster, status, self.cluster.alive_brokers().keys())
             return progress.share if progress.bytes_copied else 0.0, bool(status.reassignments)
 
@@ -267,7 +267,7 @@ def test_the_plan_is_reached_though_all_are_struck_in_turn(start_case):
         engine = strike(case, engine, "a sender", pause=False)
         engine = strike(case, engine, "a receiver", pause=True)
         engine = strike(case, engine, "the controller", pause=False)
-        want_rate(case.state, FAST, "a test")
+        request_rate(case.state, FAST, "a test")
         code = engine.wait(timeout=240)
     assert_reached(case, code, stood)
     traffic.check()
@@ -281,7 +281,7 @@ def assert_reached(case: Case, code: int, stood: dict[str, object]) -> None:
         code = case.start().wait(timeout=180)
     assert code == 0, case.log
     wait_for(
-        lambda: plan_status(case.cluster, case.plan, case.before).having(Status.DONE),
+        lambda: read_status(case.cluster, case.plan, case.before).having(Status.DONE),
         sorted(case.plan.as_dict()),
         passing=PASSING,
         tell=lambda: case.log,
@@ -313,6 +313,6 @@ def test_05_an_inherited_throttle_is_accepted_after_deletion(chaos, make_job):
             "STATIC_BROKER_CONFIG",
         }
         job = make_job(cluster, "inherited", [[3]])
-        ending = carry_out(cluster, job, settings(throttle=5_000_000), interval=0.2, approved_by="a test")
+        ending = run_plan(cluster, job, settings(throttle=5_000_000), interval=0.2, approved_by="a test")
         assert (ending.reached, ending.restored.left) == (True, {})
         wait_for(lambda: {broker: cluster.broker_config(broker, RATES) for broker in (2, 3)}, stood)

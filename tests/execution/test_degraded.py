@@ -18,21 +18,21 @@ from rebalance_lib.cli import main
 from rebalance_lib.cluster import Cluster, Replica
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.execution import (
-    Engine,
+    Executor,
     State,
     Status,
     cancel_own,
-    carrying,
     leave,
-    left_behind,
     preflight,
-    put_throttles,
     restore_throttles,
+    runner,
+    set_throttles,
+    stale_throttles,
 )
-from rebalance_lib.execution.carrying import finish
-from rebalance_lib.execution.journal import read_journal
+from rebalance_lib.execution.records.journal import read_journal
+from rebalance_lib.execution.runner import finish
 from rebalance_lib.execution.stalls import Cause
-from rebalance_lib.execution.throttle import RATES, dynamic_rates, want_rate
+from rebalance_lib.execution.throttles.apply import RATES, dynamic_rates, request_rate
 from rebalance_lib.plan import Plan, PlanEntry
 from rebalance_lib.topology import TopicPartition
 from sandbox import Sandbox
@@ -151,13 +151,13 @@ def test_a_receiver_that_hangs_but_is_not_fenced_is_named_and_the_rest_goes_on(n
         other = next(log_dir.path for log_dir in cluster.log_dirs(1) if log_dir.path != held)
         plan = Plan.from_entries([PlanEntry("foo", 0, (2,)), PlanEntry("foo", 1, (1,), (other,))])
         job = replace(make_job(cluster, "foo", [[2], [1]]), plan=plan)
-        put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
-        engine = Engine(cluster, job, chosen)
+        set_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
+        engine = Executor(cluster, job, chosen)
         wait_for(lambda: engine.check().progress.bytes_copied > 0)
         report = engine.check()
         assert report.log_dirs_left == 1
         kafka.pause(2)
-        want_rate(job.artifacts, FAST, "a test")
+        request_rate(job.artifacts, FAST, "a test")
         wait_for(lambda: engine.check().log_dirs_left, 0)
         wait_for(lambda: [stall.cause for stall in engine.check().stalls], [Cause.NOT_ANSWERING])
         hanging = engine.check()
@@ -171,7 +171,7 @@ def test_a_dead_receiver_keeps_no_other_move_from_beginning(degraded, make_job):
     degraded.down(4)
     name, cluster = degraded.topic("degraded-receiver", [[1], [1]], size=1_000_000), degraded.cluster
     job, chosen = make_job(cluster, name, [[4], [2]]), settings(throttle=SLOW)
-    engine = Engine(cluster, job, chosen)
+    engine = Executor(cluster, job, chosen)
     assert "1 moves wait for brokers [4], which are down" in engine.check().holds[0]
     wait_for(lambda: list(cluster.reassignments()), [TopicPartition(name, 1)])
     wait_for(lambda: dynamic_rates(cluster, 2, RATES), THROTTLED)
@@ -194,7 +194,7 @@ def test_under_min_isr_only_partitions_at_risk_begin(degraded, make_job):
     name = degraded.topic("degraded-min-isr", [[1, 4], [1, 3]], min_insync_replicas="2")
     job = make_job(degraded.cluster, name, [[1, 2], [1, 2]], repair=True)
     wait_for_in_sync(degraded.cluster, name, {0: {1}, 1: {1, 3}})
-    report = Engine(degraded.cluster, job, settings()).check()
+    report = Executor(degraded.cluster, job, settings()).check()
     assert f"1 partitions are short of in-sync replicas: {name}-0" in report.holds[0]
     assert begun(job) == {f"{name}-0": 1}
     assert run_to_end(degraded.cluster, job, settings()).state is State.REACHED
@@ -207,14 +207,14 @@ def test_leaders_that_do_not_change_are_told_and_written_down(degraded, make_job
     tp = TopicPartition(name, 0)
     assert cluster.elect_preferred_leaders([tp, TopicPartition(name, 1)]) == {tp: "PreferredLeaderNotAvailableError"}
     job, told = make_job(cluster, name, [[4, 2]]), []
-    look = carrying.plan_status
+    look = runner.read_status
 
     def all_in_sync(*arguments, **options):  # as it was when the last move ended, a moment before the broker died
         status = look(*arguments, **options)
         status.by_partition[tp] = Status.DONE
         return status
 
-    monkeypatch.setattr(carrying, "plan_status", all_in_sync)
+    monkeypatch.setattr(runner, "read_status", all_in_sync)
     finish(cluster, job, settings(), approved_by="a test", approved_at="now", tell=told.append)
     assert told == [f"1 preferred leaders were not elected ({tp}): PreferredLeaderNotAvailableError"]
     [noted] = [one for one in read_journal(job.artifacts) if one["event"] == "leaders not elected"]
@@ -226,10 +226,10 @@ def test_07_throttles_are_set_on_live_brokers_only_and_skips_are_told(degraded, 
     degraded.down(4)
     name, cluster = degraded.topic("degraded-07", [[1, 4]], size=1_000_000), degraded.cluster
     job, chosen = make_job(cluster, name, [[2, 3]], repair=True), settings(throttle=SLOW, pause_under_min_isr=False)
-    brokers = put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
+    brokers = set_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
     assert brokers == [1, 2, 3]
     wait_for_rates(cluster, dict.fromkeys(brokers, THROTTLED))
-    assert Engine(cluster, job, chosen).check().state is State.MOVING
+    assert Executor(cluster, job, chosen).check().state is State.MOVING
     degraded.kafka.kill(3)  # it has no time to tell the controller
     degraded.down(3, 4)
     restored = leave(cluster, job, chosen)
@@ -240,7 +240,7 @@ def test_07_throttles_are_set_on_live_brokers_only_and_skips_are_told(degraded, 
     wait_for_rates(cluster, {3: THROTTLED})
     assert restore_throttles(cluster, job.artifacts).brokers == [3]
     wait_for_rates(cluster, {3: {}})
-    assert left_behind(job.artifacts) == []
+    assert stale_throttles(job.artifacts) == []
 
 
 def test_14_a_cancel_onto_dead_originals_is_refused_and_the_way_is_forward(degraded, make_job, tmp_path):

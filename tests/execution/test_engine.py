@@ -10,12 +10,12 @@ import pytest
 
 from rebalance_lib.cluster import Replica
 from rebalance_lib.errors import ClusterError
-from rebalance_lib.execution import Engine, State, beliefs, carry_out, leave, preflight, put_throttles
-from rebalance_lib.execution.audit import AUDIT
-from rebalance_lib.execution.journal import read_journal
+from rebalance_lib.execution import Executor, State, leave, metadata_lag, preflight, run_plan, set_throttles
+from rebalance_lib.execution.records.audit import AUDIT
+from rebalance_lib.execution.records.journal import read_journal
 from rebalance_lib.execution.settings import OnStall
 from rebalance_lib.execution.stalls import Cause
-from rebalance_lib.execution.throttle import LOG_DIR_RATE, RATES, dynamic_rates, want_rate
+from rebalance_lib.execution.throttles.apply import LOG_DIR_RATE, RATES, dynamic_rates, request_rate
 from rebalance_lib.plan import Plan, PlanEntry
 from rebalance_lib.topology import TopicPartition
 from tests.everywhere import wait_for_leaders, wait_for_rates
@@ -37,7 +37,7 @@ def test_caps_are_kept_full_and_never_exceeded(cluster, topic, make_job, started
     for _ in range(2):
         engine.check()
         wait_for(lambda: len(cluster.reassignments()), 2)
-    want_rate(job.artifacts, FAST, "a test")
+    request_rate(job.artifacts, FAST, "a test")
     together = []
 
     def has_ended():
@@ -73,7 +73,7 @@ def test_a_throttle_that_falls_below_the_write_rate_is_noticed_and_raised(cluste
     job, chosen = make_job(cluster, name, [[2]]), settings(throttle=50_000, throttle_ceiling=20_000_000)
     engine = started(job, chosen)
     assert engine.check().state is State.MOVING
-    want_rate(job.artifacts, SLOW, "a person who does not know better")
+    request_rate(job.artifacts, SLOW, "a person who does not know better")
     assert engine.check().throttle == SLOW
     wait_for_rates(cluster, dict.fromkeys((1, 2), dict.fromkeys(RATES, str(SLOW))))
     wait_for(lambda: write(name, 300_000) or [stall.cause for stall in engine.check().stalls], [Cause.THROTTLE])
@@ -98,7 +98,7 @@ def test_without_a_ceiling_a_stall_is_told_and_may_pause_the_run(cluster, topic,
 @pytest.fixture
 def soon_settled(monkeypatch):
     """What all brokers tell counts after a second."""
-    monkeypatch.setattr(beliefs, "SETTLE_SECONDS", 1.0)
+    monkeypatch.setattr(metadata_lag, "SETTLE_SECONDS", 1.0)
 
 
 @pytest.mark.usefixtures("soon_settled")
@@ -117,7 +117,7 @@ def test_reassignments_of_others_hold_new_moves_back(cluster, topic, make_job, s
     job, foreign = make_job(cluster, own, [[2]]), make_job(cluster, other, [[2]], name="foreign")
     slow = settings(throttle=SLOW)
     started(foreign, slow).check()
-    report = Engine(cluster, job, settings()).check()
+    report = Executor(cluster, job, settings()).check()
     assert report.state is State.WAITING
     assert "reassignments of somebody else are under way: engine-other-0" in report.holds[0]
     leave(cluster, foreign, slow)
@@ -133,7 +133,7 @@ def test_log_dirs_are_moved_with_their_own_throttle_and_coming_replicas_go_where
     plan = Plan.from_entries([PlanEntry(name, 0, (1,), (other,)), PlanEntry(name, 1, (2,), (every[2][1],))])
     job = type(job)(plan, job.before, job.cluster_id, job.artifacts)
     chosen = settings(throttle=5_000_000, log_dir_throttle=4_000_000)
-    put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
+    set_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
     wait_for_rates(cluster, {1: {LOG_DIR_RATE: "4000000"}}, [LOG_DIR_RATE])
     assert run_to_end(cluster, job, chosen).state is State.REACHED
     leave(cluster, job, chosen)
@@ -154,7 +154,7 @@ def test_a_log_dir_that_is_not_there_is_refused(cluster, topic, make_job):
 def test_the_record_tells_who_approved_what_and_every_move(cluster, topic, make_job):
     name = topic("engine-record", [[1, 2], [1, 2]], size=100_000)
     job = make_job(cluster, name, [[3, 1], [2, 1]])
-    ending = carry_out(cluster, job, settings(throttle=9_000_000), interval=0.3, approved_by="alice", approved_at="now")
+    ending = run_plan(cluster, job, settings(throttle=9_000_000), interval=0.3, approved_by="alice", approved_at="now")
     assert ending.reached
     wait_for_leaders(cluster, name, {0: 3, 1: 2})
     record = job.artifacts.read_json(AUDIT)
@@ -175,7 +175,7 @@ def test_a_rate_that_cannot_be_read_is_passed_over(cluster, topic, make_job, sta
     engine = started(job, chosen)
     job.artifacts.write_text("throttle.json", "not a number")
     assert engine.check().throttle == SLOW
-    want_rate(job.artifacts, FAST, "a test")
+    request_rate(job.artifacts, FAST, "a test")
     assert run_to_end(cluster, job, chosen).state is State.REACHED
 
 
@@ -185,7 +185,7 @@ def test_moves_that_begin_after_the_throttle_was_taken_off_are_throttled_again(c
     started(job, chosen)
     leave(cluster, job, chosen)  # as the clean-up of a failed run does, before one of its steps is cleared
     wait_for(lambda: dynamic_rates(cluster, 1, RATES), {})
-    assert Engine(cluster, job, chosen).check().state is State.MOVING
+    assert Executor(cluster, job, chosen).check().state is State.MOVING
     wait_for(lambda: dynamic_rates(cluster, 1, RATES) == dict.fromkeys(RATES, str(SLOW)))
 
 
@@ -199,7 +199,7 @@ def test_what_has_no_room_does_not_keep_others_from_beginning(cluster, topic, ma
     job = type(job)(both, before, job.cluster_id, job.artifacts)
     with monkeypatch.context() as patched:
         with_free(patched, cluster, lambda *_: TOTAL_BYTES // 2 + 1_500_000)  # room for the small ones alone
-        report = Engine(cluster, job, settings(moves_in_cluster=1, disk_reserve=0.5)).check()
+        report = Executor(cluster, job, settings(moves_in_cluster=1, disk_reserve=0.5)).check()
     assert "moves wait for room: engine-large-0" in report.holds[0]
     assert begun(job) == {f"{name}-0": 1}
     assert run_to_end(cluster, job, settings()).state is State.REACHED

@@ -15,25 +15,25 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Replica, ReplicaLogDir
 from rebalance_lib.errors import ClusterError, DriftError
 from rebalance_lib.execution import (
-    Engine,
+    Executor,
     Run,
     Settings,
     State,
     apply_throttle,
     leave,
-    plan_status,
     preflight,
-    put_throttles,
+    read_status,
     restore_throttles,
+    set_throttles,
 )
-from rebalance_lib.execution.audit import moves
-from rebalance_lib.execution.journal import read_journal
-from rebalance_lib.execution.throttle import (
+from rebalance_lib.execution.records.audit import moves
+from rebalance_lib.execution.records.journal import read_journal
+from rebalance_lib.execution.throttles.apply import (
     FOLLOWER_REPLICAS,
     LEADER_REPLICAS,
     RATES,
     dynamic_rates,
-    want_rate,
+    request_rate,
 )
 from rebalance_lib.plan import format_plan
 from rebalance_lib.plan.pace import Pace
@@ -74,8 +74,8 @@ def _run_of(tmp_path, job) -> Run:
 def test_02_a_new_engine_goes_on_where_the_last_one_stopped(cluster, topic, make_job):
     name = topic("field-02", [[1], [1], [1]], size=600_000)
     job, chosen = make_job(cluster, name, [[2], [2], [2]]), settings(throttle=2_000_000, moves_in_cluster=1)
-    put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
-    _until_one_is_done(Engine(cluster, job, chosen))  # and with it, all that it knew is gone
+    set_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
+    _until_one_is_done(Executor(cluster, job, chosen))  # and with it, all that it knew is gone
     assert run_to_end(cluster, job, chosen).state is State.REACHED
     assert begun(job) == {f"{name}-0": 1, f"{name}-1": 1, f"{name}-2": 1}
     leave(cluster, job, chosen)
@@ -89,11 +89,11 @@ def test_03_every_retry_re_attaches_and_submits_nothing_twice(cluster, topic, ma
     name = topic("field-03", [[1], [2]], size=1_000_000)
     job, chosen = make_job(cluster, name, [[3], [3]]), settings(throttle=SLOW)
     for _ in range(3):  # as often as somebody clears the tasks
-        put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
-        report = Engine(cluster, job, chosen).check()
+        set_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
+        report = Executor(cluster, job, chosen).check()
     assert report.progress.moving == 2
     assert begun(job) == {f"{name}-0": 1, f"{name}-1": 1}
-    want_rate(job.artifacts, FAST, "a test")
+    request_rate(job.artifacts, FAST, "a test")
     assert run_to_end(cluster, job, chosen).state is State.REACHED
     leave(cluster, job, chosen)
 
@@ -101,10 +101,10 @@ def test_03_every_retry_re_attaches_and_submits_nothing_twice(cluster, topic, ma
 def test_04_the_throttle_changes_while_it_runs(cluster, topic, make_job):
     name = topic("field-04", [[1]], size=2_000_000)
     job, chosen = make_job(cluster, name, [[2]]), settings(throttle=SLOW)
-    put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
-    engine = Engine(cluster, job, chosen)
+    set_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
+    engine = Executor(cluster, job, chosen)
     assert engine.check().throttle == SLOW
-    want_rate(job.artifacts, 50_000_000, "a test")
+    request_rate(job.artifacts, 50_000_000, "a test")
     assert engine.check().throttle == 50_000_000
     wait_for_rates(cluster, dict.fromkeys((1, 2), dict.fromkeys(RATES, "50000000")))
     assert run_to_end(cluster, job, chosen).state is State.REACHED
@@ -115,8 +115,8 @@ def test_04_the_throttle_changes_while_it_runs(cluster, topic, make_job):
 def test_04_a_rate_that_another_tool_deleted_is_set_again(cluster, topic, make_job):
     name = topic("field-04b", [[1]], size=1_000_000)
     job, chosen = make_job(cluster, name, [[2]]), settings(throttle=SLOW)
-    put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
-    engine = Engine(cluster, job, chosen)
+    set_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
+    engine = Executor(cluster, job, chosen)
     engine.check()
     cluster.alter_broker_config(2, dict.fromkeys(RATES))  # the sender's still holds
     wait_for_rates(cluster, {2: {}})
@@ -128,7 +128,7 @@ def test_04_a_rate_that_another_tool_deleted_is_set_again(cluster, topic, make_j
 def test_06_a_broker_that_others_still_use_keeps_its_rate(cluster, topic, make_job):
     own, other = topic("field-06", [[1]], size=10_000), topic("field-06-other", [[1]], size=1_000_000)
     job = make_job(cluster, own, [[2]])
-    apply_throttle(cluster, job.plan, plan_status(cluster, job.plan, job.before), SLOW, job.artifacts)
+    apply_throttle(cluster, job.plan, read_status(cluster, job.plan, job.before), SLOW, job.artifacts)
     wait_for_rates(cluster, dict.fromkeys((1, 2), dict.fromkeys(RATES, str(SLOW))))
     # Another tool begins a throttled move meanwhile, and finds the rates that it wants set already.
     set_topic(cluster, other, {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2"})
@@ -156,7 +156,7 @@ def test_09_one_new_replica_per_partition_at_a_time(cluster, topic, make_job, st
 
     assert not has_ended()
     wait_for(lambda: has_ended() or len(cluster.reassignments()) == 2)
-    want_rate(job.artifacts, FAST, "a test")
+    request_rate(job.artifacts, FAST, "a test")
     wait_for(has_ended)
     assert max(len(entry.adding) for entry in seen) == 1
     assert max(len(entry.replicas) for entry in seen) == 3
@@ -171,9 +171,9 @@ def test_10_nothing_begins_after_the_end_of_the_window(cluster, topic, make_job)
     open_window, closed = _window(now - timedelta(hours=1)), _window(now + timedelta(hours=2))
     pace = Pace(throttle=1_000_000, moves_in_cluster=1)
     first = Settings(pace=pace, window=open_window)
-    put_throttles(cluster, job, preflight(cluster, job, first).status, first)
-    assert Engine(cluster, job, first).check().state is State.MOVING
-    later = Engine(cluster, job, Settings(pace=pace, window=closed))
+    set_throttles(cluster, job, preflight(cluster, job, first).status, first)
+    assert Executor(cluster, job, first).check().state is State.MOVING
+    later = Executor(cluster, job, Settings(pace=pace, window=closed))
     wait_for(lambda: later.check().progress.done == 1)  # what is under way goes on
     report = later.check()
     assert (report.state, report.progress.pending) == (State.WAITING, 1)
@@ -203,7 +203,7 @@ def test_12_room_on_log_dirs_is_checked_before_and_again_before_each_move(cluste
         with_free(patched, cluster, lambda *_: TOTAL_BYTES // 2 + 200_000)  # less than one copy above the reserve
         with pytest.raises(ClusterError, match=r"not enough room on disks .*field-12-\d: \d+ bytes do not fit into"):
             preflight(cluster, job, half)
-        report = Engine(cluster, job, half).check()
+        report = Executor(cluster, job, half).check()
         assert (report.state, report.progress.pending) == (State.WAITING, 2)
         assert "2 moves wait for room" in report.holds[0]
     assert run_to_end(cluster, job, settings()).state is State.REACHED

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rebalance_lib.execution import Engine
-from rebalance_lib.execution.audit import moves
-from rebalance_lib.execution.journal import BEGAN, CANCELLED, ENDED, Journal, read_journal
+from rebalance_lib.execution import Executor
+from rebalance_lib.execution.records.audit import moves
+from rebalance_lib.execution.records.journal import BEGAN, CANCELLED, ENDED, Journal, read_journal
 from tests.execution.running import settings
 
 
@@ -40,7 +40,7 @@ def test_a_move_that_ended_between_two_processes_has_an_end_in_the_record(cluste
     first = Journal(job.artifacts)
     first.note(BEGAN, partition=f"{name}-0", **{"from": [1], "to": [2]}, log_dirs={}, bytes=7)
     first.flush()
-    engine = Engine(cluster, job, settings())
+    engine = Executor(cluster, job, settings())
     for _ in range(2):
         engine.check()
     (move,) = moves(read_journal(job.artifacts))

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from rebalance_lib.cluster import Cluster, PartitionState
+from rebalance_lib.cluster import Cluster, PartitionMetadata
 from rebalance_lib.errors import ClusterError, RebalanceError
-from rebalance_lib.execution import Engine, State, ask_to_cancel, beliefs, engine, leave
-from rebalance_lib.execution.beliefs import SETTLE_SECONDS, Beliefs
-from rebalance_lib.execution.engine import RefusedError
-from rebalance_lib.execution.journal import Journal
-from rebalance_lib.execution.status import PlanStatus, Status
-from rebalance_lib.execution.steps import Step
+from rebalance_lib.execution import Executor, State, ask_to_cancel, executor, leave, metadata_lag
+from rebalance_lib.execution.executor import RefusedError
+from rebalance_lib.execution.metadata_lag import SETTLE_SECONDS, MetadataLag
+from rebalance_lib.execution.next_moves import Step
+from rebalance_lib.execution.plan_status import PlanStatus, Status
+from rebalance_lib.execution.records.journal import Journal
 from rebalance_lib.topology import TopicPartition
 from tests.execution.running import settings
 from tests.waiting import wait_for
@@ -40,18 +40,18 @@ def refusing(kafka):
 def test_requests_that_are_refused_one_after_the_other_end_the_run(refusing, topic, make_job, monkeypatch):
     name = topic("refused-always", [[1]])
     job = make_job(refusing, name, [[2]])
-    monkeypatch.setattr(beliefs, "SETTLE_SECONDS", 0.5)  # a refused move is asked for again after these
-    monkeypatch.setattr(engine, "REFUSED_SECONDS", 1.0)
+    monkeypatch.setattr(metadata_lag, "SETTLE_SECONDS", 0.5)  # a refused move is asked for again after these
+    monkeypatch.setattr(executor, "REFUSED_SECONDS", 1.0)
     with pytest.raises(RefusedError, match="moves could not be begun for 1 s: the controller refused it on purpose"):
-        Engine(refusing, job, settings()).run(0.2)
+        Executor(refusing, job, settings()).run(0.2)
 
 
 def test_refusals_far_apart_have_nothing_to_do_with_each_other(refusing, topic, make_job, monkeypatch):
     name = topic("refused-seldom", [[1]])
-    monkeypatch.setattr(beliefs, "SETTLE_SECONDS", 0.5)
-    monkeypatch.setattr(engine, "REFUSED_SECONDS", 0.1)
-    monkeypatch.setattr(engine, "REFUSED_APART_SECONDS", 0.1)
-    running = Engine(refusing, make_job(refusing, name, [[2]]), settings())
+    monkeypatch.setattr(metadata_lag, "SETTLE_SECONDS", 0.5)
+    monkeypatch.setattr(executor, "REFUSED_SECONDS", 0.1)
+    monkeypatch.setattr(executor, "REFUSED_APART_SECONDS", 0.1)
+    running = Executor(refusing, make_job(refusing, name, [[2]]), settings())
     wait_for(lambda: running.check().state is State.MOVING and refusing.requests == 2)
 
 
@@ -67,7 +67,7 @@ def test_storage_out_of_reach_is_waited_for_and_ends_nothing(cluster, topic, mak
             raise RebalanceError(f"{self.uri}/{name} cannot be read: Stale file handle")
         return read(self, name)
 
-    running = Engine(cluster, job, chosen, tell=told.append)
+    running = Executor(cluster, job, chosen, tell=told.append)
     running.check()
     with monkeypatch.context() as patched:
         patched.setattr(type(job.artifacts), "read_bytes", hiccup)
@@ -79,7 +79,7 @@ def test_storage_out_of_reach_is_waited_for_and_ends_nothing(cluster, topic, mak
 def test_a_wish_to_cancel_that_cannot_be_read_counts_as_unchanged(cluster, topic, make_job):
     name = topic("storage-cancel", [[1]])
     job = make_job(cluster, name, [[2]])
-    running = Engine(cluster, job, settings())
+    running = Executor(cluster, job, settings())
     job.artifacts.write_text("cancel.json", "half of a fi")
     assert running.check().state is State.MOVING
     ask_to_cancel(job.artifacts, "ada")
@@ -93,7 +93,7 @@ TP = TopicPartition("foo", 0)
 
 
 def seen(status, *replicas):
-    live = PartitionState(replicas, frozenset(replicas), replicas[0], internal=False)
+    live = PartitionMetadata(replicas, frozenset(replicas), replicas[0], internal=False)
     return PlanStatus({TP: status}, {TP: live}, {})
 
 
@@ -103,9 +103,9 @@ def test_a_move_that_has_just_ended_does_not_begin_again(tmp_path, monkeypatch):
     from rebalance_lib.plan import Plan
 
     job = Job(Plan.from_assignment({TP: [3, 2]}), Plan.from_assignment({TP: [1, 2]}), "c", Artifacts.at(tmp_path))
-    believed = Beliefs(job, Journal(job.artifacts), lambda _: 1)
+    believed = MetadataLag(job, Journal(job.artifacts), lambda _: 1)
     now = [time.monotonic()]
-    monkeypatch.setattr("rebalance_lib.execution.beliefs.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("rebalance_lib.execution.metadata_lag.time.monotonic", lambda: now[0])
     believed.begin([Step(TP, 1, (3,), 1, replicas=(3, 2))], seen(Status.PENDING, 1, 2), accepted=True)
     assert believed.believe(seen(Status.DONE, 3, 2), []).by_partition[TP] is Status.DONE
     now[0] += SETTLE_SECONDS - 1
@@ -120,7 +120,7 @@ def test_a_stage_that_has_just_ended_does_not_begin_again(tmp_path):
     from rebalance_lib.plan import Plan
 
     job = Job(Plan.from_assignment({TP: [3, 4]}), Plan.from_assignment({TP: [1, 2]}), "c", Artifacts.at(tmp_path))
-    believed = Beliefs(job, Journal(job.artifacts), lambda _: 1)
+    believed = MetadataLag(job, Journal(job.artifacts), lambda _: 1)
     believed.begin([Step(TP, 1, (3,), 1, replicas=(3, 2))], seen(Status.PENDING, 1, 2), accepted=True)
     ended = seen(Status.PENDING, 3, 2)
     assert believed.believe(ended, []).by_partition[TP] is Status.PENDING  # for the next stage

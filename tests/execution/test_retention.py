@@ -10,7 +10,7 @@ import pytest
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.execution import drop_old_runs
-from rebalance_lib.execution.saved_throttles import SAVED
+from rebalance_lib.execution.throttles.saved import SAVED
 
 FILES = (
     "run.json",

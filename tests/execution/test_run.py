@@ -7,7 +7,7 @@ import pytest
 from rebalance_lib.cluster import Replica, ReplicaLogDir, take_snapshot
 from rebalance_lib.errors import DriftError
 from rebalance_lib.execution import (
-    Engine,
+    Executor,
     Run,
     Settings,
     Status,
@@ -42,7 +42,7 @@ def start(cluster, tmp_path):
 def begin(run, cluster, digest):
     """Preflight, then everything at once, as an engine begins it; returns its report."""
     run.preflight(cluster, digest)
-    return Engine(cluster, run.job(digest), Settings()).check()
+    return Executor(cluster, run.job(digest), Settings()).check()
 
 
 def finish(run, cluster):

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from rebalance_lib.cluster import HeldReplica, LogDir, PartitionState, Reassignment
+from rebalance_lib.cluster import HeldReplica, LogDir, PartitionMetadata, Reassignment
+from rebalance_lib.execution.plan_status import PlanStatus, Status
 from rebalance_lib.execution.progress import Copy, Sizes
 from rebalance_lib.execution.stalls import Cause, Evidence, StallWatch, copying, diagnose, needed_rates
-from rebalance_lib.execution.status import PlanStatus, Status
 from rebalance_lib.topology import TopicPartition
 
 TP = TopicPartition("foo", 0)
@@ -18,7 +18,7 @@ NOTHING = Sizes({}, {}, frozenset())
 
 
 def status(leader=1, in_sync=(1, 2), replicas=(1, 2, 3), adding=(3,), removing=(1,)):
-    live = PartitionState(replicas, frozenset(in_sync), leader, internal=False)
+    live = PartitionMetadata(replicas, frozenset(in_sync), leader, internal=False)
     return PlanStatus({TP: Status.MOVING}, {TP: live}, {TP: Reassignment(replicas, adding, removing)})
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rebalance_lib.execution import Status, plan_status
-from rebalance_lib.execution import status as status_module
-from rebalance_lib.execution.status import PlanStatus
+from rebalance_lib.execution import Status, read_status
+from rebalance_lib.execution import plan_status as status_module
+from rebalance_lib.execution.plan_status import PlanStatus
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
 
@@ -19,7 +19,7 @@ def looks(monkeypatch, *answers):
     monkeypatch.setattr(
         status_module, "_look", lambda *_, **__: PlanStatus(rest.pop(0) if len(rest) > 1 else rest[0], {}, {})
     )
-    return plan_status(None, PLAN, PLAN).by_partition
+    return read_status(None, PLAN, PLAN).by_partition
 
 
 def test_two_partitions_that_lag_in_turn_are_not_drift(monkeypatch):

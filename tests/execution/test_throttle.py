@@ -8,22 +8,22 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import DriftError, InvalidInputError
 from rebalance_lib.execution import (
     apply_throttle,
-    left_behind,
-    plan_status,
-    restore_left_behind,
+    read_status,
+    restore_stale_throttles,
     restore_throttles,
+    stale_throttles,
 )
-from rebalance_lib.execution.saved_throttles import SAVED
-from rebalance_lib.execution.throttle import (
+from rebalance_lib.execution.throttles.apply import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
     RATES,
-    forget_wish,
-    heed_wish,
-    wanted_rate,
+    forget_override,
+    read_override,
+    requested_rate,
 )
+from rebalance_lib.execution.throttles.saved import SAVED
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
 from tests.everywhere import set_broker, set_topic, wait_for_lists, wait_for_rates
@@ -42,7 +42,7 @@ def throttle(cluster, artifacts):
 
     def apply(topic, origin, target, rate=1_000_000):
         plan, before = (Plan.from_assignment({TopicPartition(topic, 0): replicas}) for replicas in (target, origin))
-        return apply_throttle(cluster, plan, plan_status(cluster, plan, before), rate, artifacts)
+        return apply_throttle(cluster, plan, read_status(cluster, plan, before), rate, artifacts)
 
     return apply
 
@@ -139,21 +139,21 @@ def test_what_a_dead_run_left_is_put_back_before_the_next(cluster, topic, thrott
     other = Artifacts.at(tmp_path / "runs") / "of-another-cluster"
     other.write_json(SAVED, {"cluster_id": "another", "topics": {}, "brokers": {"1": {LEADER_RATE: NOTHING}}})
     (Artifacts.at(tmp_path / "runs") / "dead").write_json(SAVED, artifacts.read_json(SAVED))
-    restored = restore_left_behind(cluster, Artifacts.at(tmp_path / "runs"))
+    restored = restore_stale_throttles(cluster, Artifacts.at(tmp_path / "runs"))
     assert [(uri.rsplit("/", 1)[1], what.topics) for uri, what in restored.items()] == [("dead", [name])]
     wait_for_lists(cluster, name, {})
-    assert left_behind(other) == ["broker 1"]
-    assert restore_left_behind(cluster, Artifacts.at(tmp_path / "nothing here")) == {}
+    assert stale_throttles(other) == ["broker 1"]
+    assert restore_stale_throttles(cluster, Artifacts.at(tmp_path / "nothing here")) == {}
 
 
 def test_a_wish_that_stood_before_is_none_and_one_made_while_nobody_was_there_is_heard(tmp_path):
     run = Artifacts(tmp_path.as_uri())
-    heed_wish(run, 7)
-    assert wanted_rate(run) is None
-    heed_wish(run, 8)  # by whoever carries the run out next
-    assert wanted_rate(run) == 8
-    heed_wish(run, None)
-    assert wanted_rate(run) == 8, "a wish that was taken back still holds until another"
-    forget_wish(run)
-    heed_wish(run, 9)
-    assert wanted_rate(run) is None, "the next run begins with its own rate"
+    read_override(run, 7)
+    assert requested_rate(run) is None
+    read_override(run, 8)  # by whoever carries the run out next
+    assert requested_rate(run) == 8
+    read_override(run, None)
+    assert requested_rate(run) == 8, "a wish that was taken back still holds until another"
+    forget_override(run)
+    read_override(run, 9)
+    assert requested_rate(run) is None, "the next run begins with its own rate"

@@ -10,13 +10,13 @@ from rebalance_lib.execution import (
     State,
     apply_throttle,
     leave,
-    left_behind,
-    plan_status,
-    restore_left_behind,
+    read_status,
+    restore_stale_throttles,
     restore_throttles,
+    stale_throttles,
 )
 from rebalance_lib.execution.stalls import Cause
-from rebalance_lib.execution.throttle import (
+from rebalance_lib.execution.throttles.apply import (
     FOLLOWER_RATE,
     LEADER_RATE,
     LOG_DIR_RATE,
@@ -25,7 +25,7 @@ from rebalance_lib.execution.throttle import (
     apply_log_dir_throttle,
     dynamic_rates,
     hold_rates,
-    want_rate,
+    request_rate,
 )
 from rebalance_lib.plan import Plan, PlanEntry
 from rebalance_lib.topology import TopicPartition
@@ -70,29 +70,29 @@ def test_within_the_ceiling_the_runs_own_is_set_again(cluster, topic, make_job, 
 def test_a_rate_that_somebody_else_set_is_not_told_as_put_back(cluster, topic, make_job):
     name = topic("others-rate", [[1]])
     job = make_job(cluster, name, [[2]])
-    apply_throttle(cluster, job.plan, plan_status(cluster, job.plan, job.before), 1_000_000, job.artifacts)
+    apply_throttle(cluster, job.plan, read_status(cluster, job.plan, job.before), 1_000_000, job.artifacts)
     cluster.alter_broker_config(2, {LEADER_RATE: "777", FOLLOWER_RATE: "777"})
     wait_for(lambda: dynamic_rates(cluster, 2, RATES) == dict.fromkeys(RATES, "777"))
     restored = restore_throttles(cluster, job.artifacts)
     assert (restored.brokers, restored.theirs, restored.left) == ([1], [2], {})
     assert "brokers [2] keep a rate that somebody else set" in str(restored)
-    assert left_behind(job.artifacts) == []
+    assert stale_throttles(job.artifacts) == []
     cluster.alter_broker_config(2, dict.fromkeys(RATES))
 
 
 def test_what_a_dead_run_saved_is_kept_while_another_run_uses_its_brokers(cluster, topic, make_job, started):
     name, other = topic("others-dead", [[1]]), topic("others-live", [[1]], size=1_000_000)
     dead = make_job(cluster, name, [[2]], name="dead")
-    apply_throttle(cluster, dead.plan, plan_status(cluster, dead.plan, dead.before), 1_000_000, dead.artifacts)
+    apply_throttle(cluster, dead.plan, read_status(cluster, dead.plan, dead.before), 1_000_000, dead.artifacts)
     live, chosen = make_job(cluster, other, [[2]], name="live"), settings(throttle=SLOW)
     engine = started(live, chosen)  # finds the dead run's rate, and puts it back in the end
     engine.check()
     wait_for(cluster.reassignments)
-    restored = restore_left_behind(cluster, dead.artifacts)[dead.artifacts.uri]
+    restored = restore_stale_throttles(cluster, dead.artifacts)[dead.artifacts.uri]
     assert "another rate" in restored.left["broker 2"]
     leave(cluster, live, chosen)
     assert dynamic_rates(cluster, 2, RATES) == dict.fromkeys(RATES, "1000000")
-    assert restore_left_behind(cluster, dead.artifacts)[dead.artifacts.uri].left == {}
+    assert restore_stale_throttles(cluster, dead.artifacts)[dead.artifacts.uri].left == {}
     assert dynamic_rates(cluster, 2, RATES) == {}
 
 
@@ -101,7 +101,7 @@ def test_lists_of_many_topics_are_put_back_together(kafka, cluster, topic, tmp_p
     plan = Plan.from_assignment({TopicPartition(name, 0): [2] for name in names})
     before = Plan.from_assignment({TopicPartition(name, 0): [1] for name in names})
     run = Artifacts.at(tmp_path / "run")
-    apply_throttle(cluster, plan, plan_status(cluster, plan, before), 1_000_000, run)
+    apply_throttle(cluster, plan, read_status(cluster, plan, before), 1_000_000, run)
     with kafka.admin() as admin:
         delete_topics(admin, names[7:])
 
@@ -143,7 +143,7 @@ def test_the_rate_of_log_dirs_can_be_changed_while_they_move(cluster, topic, mak
     job = type(job)(plan, job.before, job.cluster_id, job.artifacts)
     engine = started(job, settings(log_dir_throttle=SLOW))
     assert engine.check().state is State.MOVING
-    want_rate(job.artifacts, FAST, "a test")
+    request_rate(job.artifacts, FAST, "a test")
     engine.check()
     wait_for(lambda: dynamic_rates(cluster, 1, [LOG_DIR_RATE]) == {LOG_DIR_RATE: str(FAST)})
     wait_for(lambda: engine.check().state is State.REACHED)

@@ -7,9 +7,9 @@ import os
 import pytest
 
 from rebalance_lib.errors import ClusterError, RebalanceError
-from rebalance_lib.execution import carry_out, carrying, leave, preflight, put_throttles
-from rebalance_lib.execution.audit import AUDIT
-from rebalance_lib.execution.throttle import RATES, REPLICA_LISTS, dynamic_rates
+from rebalance_lib.execution import leave, preflight, run_plan, runner, set_throttles
+from rebalance_lib.execution.records.audit import AUDIT
+from rebalance_lib.execution.throttles.apply import RATES, REPLICA_LISTS, dynamic_rates
 from rebalance_lib.topology import TopicPartition
 from tests.execution.running import SLOW, settings
 
@@ -33,7 +33,7 @@ def test_a_closed_pipe_ends_no_run_and_keeps_no_throttle(cluster, topic, make_jo
     with pytest.raises(BrokenPipeError):
         tell("nobody reads")
     chosen = settings(throttle=3_000_000)
-    ending = carry_out(cluster, job, chosen, interval=0.2, approved_by="a test", tell=tell, on_report=tell)
+    ending = run_plan(cluster, job, chosen, interval=0.2, approved_by="a test", tell=tell, on_report=tell)
     os.close(writing)
     assert ending.reached
     assert throttles(cluster, name) == NONE
@@ -50,7 +50,7 @@ def test_an_interrupt_with_nobody_listening_takes_the_way_out(cluster, topic, ma
         raise BrokenPipeError
 
     with pytest.raises(KeyboardInterrupt):
-        carry_out(
+        run_plan(
             cluster,
             job,
             settings(throttle=SLOW),
@@ -66,7 +66,7 @@ def test_an_interrupt_with_nobody_listening_takes_the_way_out(cluster, topic, ma
 def test_a_signal_in_the_way_out_does_not_cut_it_short(cluster, topic, make_job, monkeypatch):
     name = topic("out-signal", [[1]], size=100_000)
     job = make_job(cluster, name, [[2]])
-    restore, calls = carrying.restore_throttles, []
+    restore, calls = runner.restore_throttles, []
 
     def interrupted(*arguments):
         calls.append(arguments)
@@ -74,16 +74,16 @@ def test_a_signal_in_the_way_out_does_not_cut_it_short(cluster, topic, make_job,
             raise KeyboardInterrupt
         return restore(*arguments)
 
-    monkeypatch.setattr(carrying, "restore_throttles", interrupted)
+    monkeypatch.setattr(runner, "restore_throttles", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        carry_out(cluster, job, settings(throttle=3_000_000), interval=0.2, approved_by="a test")
+        run_plan(cluster, job, settings(throttle=3_000_000), interval=0.2, approved_by="a test")
     assert (len(calls), throttles(cluster, name)) == (2, NONE)
 
 
 def test_notes_that_cannot_be_written_do_not_keep_throttles_from_being_put_back(cluster, topic, make_job, monkeypatch):
     name = topic("out-read-only", [[1]], size=1_000_000)
     job, chosen, told = make_job(cluster, name, [[2]]), settings(throttle=SLOW), []
-    put_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
+    set_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
 
     def full(self, name, _):
         raise RebalanceError(f"{self.uri}/{name} cannot be written: No space left on device")
@@ -109,10 +109,10 @@ def test_a_way_out_that_fails_hides_neither_the_reason_nor_the_record(cluster, t
         raise ClusterError("out of reach")
 
     with monkeypatch.context() as patched:
-        patched.setattr(carrying, "add_partitions", fail)
-        patched.setattr(carrying, "restore_throttles", unreachable)
+        patched.setattr(runner, "add_partitions", fail)
+        patched.setattr(runner, "restore_throttles", unreachable)
         with pytest.raises(ClusterError, match="on purpose"):
-            carry_out(cluster, job, settings(throttle=SLOW), interval=0.2, approved_by="a test", tell=told.append)
+            run_plan(cluster, job, settings(throttle=SLOW), interval=0.2, approved_by="a test", tell=told.append)
     assert "on purpose" in job.artifacts.read_json(AUDIT)["verdict"]
     assert any(line.startswith("the way out could not be taken (out of reach)") for line in told)
     leave(cluster, job, settings())
@@ -124,7 +124,7 @@ def test_the_way_out_of_a_plan_that_was_never_begun_cancels_nothing(cluster, top
     job = make_job(cluster, name, [[2]])
     other = make_job(cluster, name, [[2]], name="other")
     chosen = settings(throttle=SLOW)
-    put_throttles(cluster, other, preflight(cluster, other, chosen).status, chosen)
+    set_throttles(cluster, other, preflight(cluster, other, chosen).status, chosen)
     cluster.reassign({TopicPartition(name, 0): [2]})
     with pytest.raises(ClusterError, match="reassignments of somebody else are under way"):
         preflight(cluster, job, chosen)

@@ -19,8 +19,8 @@ from kafka_rebalance_airflow.way_out import refuse_if_cancelled
 from rebalance_lib.artifacts import SNAPSHOT, Artifacts, read_groups
 from rebalance_lib.cluster import Cluster, take_snapshot
 from rebalance_lib.errors import ClusterError
-from rebalance_lib.execution import Run, ask_to_cancel, restore_left_behind
-from rebalance_lib.execution.throttle import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
+from rebalance_lib.execution import Run, ask_to_cancel, restore_stale_throttles
+from rebalance_lib.execution.throttles.apply import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
 from rebalance_lib.plan import Plan
 from rebalance_lib.report import publish_plan
 from rebalance_lib.topology import TopicPartition
@@ -87,7 +87,7 @@ def test_snapshots_of_all_runs_share_a_history_beside_them(tmp_path, monkeypatch
         assert read_groups(Artifacts(found["run"]) / SNAPSHOT) is not None
     for history in (tmp_path / "history", elsewhere):
         assert len(list(history.glob(f"cluster={kafka.cluster_id}/day=*/*.parquet"))) == 1
-    assert restore_left_behind(cluster, Artifacts.at(tmp_path / "history")) == {}
+    assert restore_stale_throttles(cluster, Artifacts.at(tmp_path / "history")) == {}
 
 
 def test_a_snapshot_without_consumer_groups_is_one_all_the_same(tmp_path, monkeypatch, kafka, cluster):

@@ -21,8 +21,8 @@ from kafka_rebalance_airflow.operators.review import ReviewPlanOperator
 from kafka_rebalance_airflow.sensors.claim import ClaimClusterSensor
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import take_snapshot
-from rebalance_lib.execution import Run, left_behind
-from rebalance_lib.execution.throttle import RATES, REPLICA_LISTS
+from rebalance_lib.execution import Run, stale_throttles
+from rebalance_lib.execution.throttles.apply import RATES, REPLICA_LISTS
 from rebalance_lib.plan import Plan
 from rebalance_lib.report import publish_plan
 from rebalance_lib.topology import TopicPartition
@@ -140,7 +140,7 @@ def test_moves_of_another_run_to_the_same_brokers_are_left_alone(airflow, cluste
     with pytest.raises(AirflowFailException, match=told):
         RemoveThrottleOperator(task_id="remove_throttle", **step).execute(airflow.context("dead"))
     wait_for_lists(cluster, other, {})  # what it had left is put back
-    assert left_behind(dead.artifacts) == []
+    assert stale_throttles(dead.artifacts) == []
     with pytest.raises(AirflowFailException, match=told):
         clean_up(airflow, "dead")
     assert cluster.reassignments()
@@ -155,7 +155,7 @@ def test_moves_without_a_throttle_are_wound_up_before_another_plan(airflow, clus
     slow(name)
     context = airflow.context("one")
     run, step = moving(context, cluster, {TopicPartition(name, 0): [2]}, {})
-    assert left_behind(run.artifacts) == []
+    assert stale_throttles(run.artifacts) == []
     again = {
         "snapshot_topology": lambda: SnapshotTopologyOperator(task_id=cleared, kafka_conn_id="k"),
         "compute_placement": lambda: ComputePlacementOperator(task_id=cleared, run_uris=run.uri, request={}),

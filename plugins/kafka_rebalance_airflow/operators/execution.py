@@ -91,7 +91,7 @@ class SettledOperator(PlanOperator):
     def throttled(self, cluster: Cluster, job: Job, context: Context) -> list[int]:
         """Check that the plan may be carried out, and throttle what is left of it."""
         from rebalance_lib.errors import DriftError
-        from rebalance_lib.execution import preflight, put_throttles
+        from rebalance_lib.execution import preflight, set_throttles
 
         take_claim(context, job.cluster_id)
         settings = self.read_settings()
@@ -101,7 +101,7 @@ class SettledOperator(PlanOperator):
             raise AirflowFailException(str(error)) from error
         for remark in found.remarks:
             self.log.warning(remark)
-        brokers = put_throttles(cluster, job, found.status, settings)
+        brokers = set_throttles(cluster, job, found.status, settings)
         self.log.info("throttled to %s bytes/s on brokers %s", settings.pace.throttle, brokers)
         return brokers
 
@@ -127,14 +127,14 @@ class ExecutePlanOperator(SettledOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Check that the plan may be carried out, then begin."""
-        from rebalance_lib.execution import Engine, Run, add_partitions
+        from rebalance_lib.execution import Executor, Run, add_partitions
 
         job = Run(self.run_uri).job(self.approved_digest)
         with self.open_cluster() as cluster:
             self.throttled(cluster, job, context)
             if added := add_partitions(cluster, job):
                 self.log.info("%s partitions were added", len(added))
-            report = Engine(
+            report = Executor(
                 cluster, job, self.read_settings(), tell=self.log.info, ask_rate=asking(self.kafka_conn_id)
             ).check()
         self.log.info("%s", report)

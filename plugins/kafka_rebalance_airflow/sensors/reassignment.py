@@ -58,14 +58,14 @@ class VerifyPlanSensor(BaseSensorOperator):
         from kafka_rebalance_airflow.triggers.reassignment import ENDED, PlanReachedTrigger, as_event, keep_progress
         from kafka_rebalance_airflow.wishes import asking
         from rebalance_lib.errors import ClusterError
-        from rebalance_lib.execution import Engine, Run, Settings
+        from rebalance_lib.execution import Executor, Run, Settings
 
         job, settings = Run(self.run_uri).job(self.approved_digest), Settings.from_dict(as_object(self.settings))
         take_claim(context, job.cluster_id)
         try:
             with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
                 event = as_event(
-                    Engine(cluster, job, settings, tell=self.log.info, ask_rate=asking(self.kafka_conn_id)).check()
+                    Executor(cluster, job, settings, tell=self.log.info, ask_rate=asking(self.kafka_conn_id)).check()
                 )
         except ClusterError as error:
             self.log.warning("the first check failed, the triggerer goes on: %s", error)

@@ -91,13 +91,13 @@ class PlanReachedTrigger(BaseTrigger):
 
     def _carry_on(self, report: Callable[[dict[str, Any]], None], stop: threading.Event) -> None:
         """The engine, in a thread of its own; its last report is one of an end."""
-        from rebalance_lib.execution import Engine, Run, Settings
+        from rebalance_lib.execution import Executor, Run, Settings
 
         try:
             with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
                 settings = Settings.from_dict(self.settings)
                 job = Run(self.run_uri).job(self.approved_digest)
-                engine = Engine(cluster, job, settings, tell=self.log.info, ask_rate=asking(self.kafka_conn_id))
+                engine = Executor(cluster, job, settings, tell=self.log.info, ask_rate=asking(self.kafka_conn_id))
                 engine.run(self.interval, lambda found: report(as_event(found)), stop=stop)
         except Exception as error:
             message = f"{type(error).__name__}: {error}"

@@ -1,7 +1,7 @@
 """What a plan executed by hand leaves beside its file: the way back, and the throttles that stood before.
 
 The directory is named after the plan's file, ``plan.json.state/``, so that whoever has the one finds the other.
-``rollback.json`` is a plan like any other; ``throttles.json`` is `rebalance_lib.execution.throttle`'s; ``owner.json``
+``rollback.json`` is a plan like any other, ``throttles.json`` holds the throttles before the plan, ``owner.json``
 says of which plan, by digest, and of which cluster they are, since a file can be written anew or used twice.
 
 A plan may be executed more than once, to change its throttle or after a failure. What was noted the first time is what
@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.cluster import Cluster, PartitionState, Reassignment, Replica
+from rebalance_lib.cluster import Cluster, PartitionMetadata, Reassignment, Replica
 from rebalance_lib.errors import ClusterError
-from rebalance_lib.execution.journal import JOURNAL
-from rebalance_lib.execution.saved_throttles import SAVED, left_behind
+from rebalance_lib.execution.records.journal import JOURNAL
+from rebalance_lib.execution.throttles.saved import SAVED, stale_throttles
 from rebalance_lib.plan import Plan, PlanEntry, format_plan, parse_plan
 from rebalance_lib.plan.faults import ANY_LOG_DIR
 from rebalance_lib.topology import TopicPartition
@@ -56,7 +56,7 @@ def claim(state: Artifacts, plan: Plan, cluster_id: str) -> bool:
     """
     if owned(state, plan, cluster_id):
         return True
-    if left := left_behind(state):
+    if left := stale_throttles(state):
         raise ClusterError(
             f"{state.uri} still keeps what stood before another plan was executed ({', '.join(left)}): "
             "verify or cancel that plan first, under the name of this file, or give this one another name"
@@ -98,7 +98,7 @@ def save_rollback(
 
 def live_assignment(
     cluster: Cluster,
-    live: Mapping[TopicPartition, PartitionState],
+    live: Mapping[TopicPartition, PartitionMetadata],
     reassignments: Mapping[TopicPartition, Reassignment],
 ) -> Plan:
     """These partitions as they are, with their log dirs; replicas that are only being added do not count."""
@@ -113,7 +113,7 @@ def live_assignment(
     return Plan.from_entries(entries)
 
 
-def originals(state: PartitionState, reassignment: Reassignment | None) -> tuple[int, ...]:
+def originals(state: PartitionMetadata, reassignment: Reassignment | None) -> tuple[int, ...]:
     """The replicas of a partition without those that are being added."""
     adding = () if reassignment is None else reassignment.adding
     return tuple(broker for broker in state.replicas if broker not in adding)

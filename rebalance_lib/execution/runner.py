@@ -14,25 +14,25 @@ from dataclasses import dataclass
 
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import ClusterError, RebalanceError
-from rebalance_lib.execution import journal as events
-from rebalance_lib.execution.additions import add_partitions
-from rebalance_lib.execution.audit import write_audit
 from rebalance_lib.execution.cancellation import cancel_own
-from rebalance_lib.execution.engine import Engine
+from rebalance_lib.execution.clean_up import Leaving, note_leaving
+from rebalance_lib.execution.commands.plan_state import tried
+from rebalance_lib.execution.executor import Executor
 from rebalance_lib.execution.job import Job
-from rebalance_lib.execution.journal import Journal
-from rebalance_lib.execution.keeping import put_throttles
-from rebalance_lib.execution.leaving import Leaving, note_leaving
-from rebalance_lib.execution.log_dirs import LogDirMove, log_dir_moves
+from rebalance_lib.execution.log_dir_moves import LogDirMove, log_dir_moves
+from rebalance_lib.execution.messages import Tell, safely
+from rebalance_lib.execution.new_partitions import add_partitions
+from rebalance_lib.execution.plan_status import PlanStatus, Status, listing, read_status
 from rebalance_lib.execution.preflight import preflight
-from rebalance_lib.execution.reports import Report
-from rebalance_lib.execution.restoring import Restored, restore_throttles
-from rebalance_lib.execution.saved_throttles import SavedThrottles, left_behind
+from rebalance_lib.execution.records import journal as events
+from rebalance_lib.execution.records.audit import write_audit
+from rebalance_lib.execution.records.journal import Journal
+from rebalance_lib.execution.report import Report
 from rebalance_lib.execution.settings import Settings
-from rebalance_lib.execution.state import tried
-from rebalance_lib.execution.status import PlanStatus, Status, listing, plan_status
-from rebalance_lib.execution.telling import Tell, safely
-from rebalance_lib.execution.throttle import forget_wish
+from rebalance_lib.execution.throttles.apply import forget_override
+from rebalance_lib.execution.throttles.maintain import set_throttles
+from rebalance_lib.execution.throttles.restore import Restored, restore_throttles
+from rebalance_lib.execution.throttles.saved import SavedThrottles, stale_throttles
 from rebalance_lib.topology import TopicPartition
 
 CANCEL_ATTEMPTS = 3
@@ -81,7 +81,7 @@ class Ending:
         return str(self.comparison)
 
 
-def carry_out(
+def run_plan(
     cluster: Cluster,
     job: Job,
     settings: Settings,
@@ -114,7 +114,7 @@ def carry_out(
     try:
         found = preflight(cluster, job, settings)
     except ClusterError as error:
-        if left_behind(job.artifacts):
+        if stale_throttles(job.artifacts):
             raise type(error)(
                 f"{error}. Throttles of an earlier try still stand: run throttles --restore {job.artifacts.uri}"
             ) from error
@@ -123,9 +123,9 @@ def carry_out(
         tell(remark)
     before_changes()
     try:
-        put_throttles(cluster, job, found.status, settings, leaving=leaving)
+        set_throttles(cluster, job, found.status, settings, leaving=leaving)
         add_partitions(cluster, job)
-        Engine(cluster, job, settings, tell=tell, leaving=leaving).run(interval, safely(on_report))
+        Executor(cluster, job, settings, tell=tell, leaving=leaving).run(interval, safely(on_report))
         restored = leave(cluster, job, settings, tell=tell)
         compared = finish(cluster, job, settings, approved_by=approved_by, approved_at=approved_at, tell=tell)
         return Ending(compared, restored)
@@ -165,9 +165,9 @@ def leave(cluster: Cluster, job: Job, settings: Settings, *, tell: Tell = lambda
     if kept is None:
         restored = restore_throttles(cluster, job.artifacts)
     else:
-        restored = Restored(left=dict.fromkeys(left_behind(job.artifacts), kept))
+        restored = Restored(left=dict.fromkeys(stale_throttles(job.artifacts), kept))
     with _told(tell, "the rate that was asked for is kept, the next run begins with it"):
-        forget_wish(job.artifacts)
+        forget_override(job.artifacts)
     if restored.topics or restored.brokers or restored.left:
         journal.note(
             events.THROTTLE_RESTORED, topics=restored.topics, brokers=restored.brokers, left=dict(restored.left)
@@ -218,7 +218,7 @@ def _cancel(cluster: Cluster, job: Job, journal: Journal, tell: Tell) -> str | N
 
 def _moving(cluster: Cluster, job: Job) -> str | None:
     """Why throttles must stay though nothing of the plan moves: a plan that the run had before does."""
-    if not left_behind(job.artifacts):
+    if not stale_throttles(job.artifacts):
         return None
     throttled = SavedThrottles(job.artifacts, job.cluster_id).partitions
     moving = sorted(throttled & cluster.reassignments().keys())
@@ -238,7 +238,7 @@ def finish(
 
     Leaders that do not change are told, and written down with the reason: they can be elected again at any time.
     """
-    status = plan_status(cluster, job.plan, job.before, doubted=(Status.DRIFTED, Status.PENDING))
+    status = read_status(cluster, job.plan, job.before, doubted=(Status.DRIFTED, Status.PENDING))
     behind = [tp for tp in status.having(Status.DONE) if status.live[tp].leader != job.targets[tp][0]]
     journal = Journal(job.artifacts)
     for start in range(0, len(behind), settings.election_batch):

@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.execution import journal as events
+from rebalance_lib.execution.clean_up import Leaving
+from rebalance_lib.execution.commands.plan_state import tried
 from rebalance_lib.execution.job import Job
-from rebalance_lib.execution.journal import Journal
-from rebalance_lib.execution.leaving import Leaving
-from rebalance_lib.execution.log_dirs import LogDirMove
-from rebalance_lib.execution.saved_throttles import SavedThrottles
+from rebalance_lib.execution.log_dir_moves import LogDirMove
+from rebalance_lib.execution.messages import Tell
+from rebalance_lib.execution.plan_status import PlanStatus, Status
+from rebalance_lib.execution.records import journal as events
+from rebalance_lib.execution.records.journal import Journal
 from rebalance_lib.execution.settings import OnStall, Settings
 from rebalance_lib.execution.stalls import Cause, Stall
-from rebalance_lib.execution.state import tried
-from rebalance_lib.execution.status import PlanStatus, Status
-from rebalance_lib.execution.telling import Tell
-from rebalance_lib.execution.throttle import (
+from rebalance_lib.execution.throttles.apply import (
     LEADER_RATE,
     LOG_DIR_RATE,
     RATES,
@@ -28,15 +27,16 @@ from rebalance_lib.execution.throttle import (
     Held,
     apply_log_dir_throttle,
     apply_throttle,
-    heed_wish,
     hold_rates,
+    read_override,
+    request_rate,
+    requested_rate,
     throttle_for,
-    want_rate,
-    wanted_rate,
 )
+from rebalance_lib.execution.throttles.saved import SavedThrottles
 
 
-def put_throttles(
+def set_throttles(
     cluster: Cluster, job: Job, status: PlanStatus, settings: Settings, *, leaving: Leaving | None = None
 ) -> list[int]:
     """Throttle what is left of the plan; what stands now is saved first. Returns the brokers that take part.
@@ -50,7 +50,7 @@ def put_throttles(
         journal.note("run began", digest=job.plan.digest)
     brokers: list[int] = []
     if pace.throttle is not None:
-        rate = wanted_rate(job.artifacts) or pace.throttle
+        rate = requested_rate(job.artifacts) or pace.throttle
         throttle = apply_throttle(
             cluster,
             job.plan,
@@ -65,7 +65,7 @@ def put_throttles(
             journal.note(events.THROTTLE_SET, rate=rate, brokers=brokers, topics=len(throttle.replicas))
     within = sorted({replica.broker for replica in job.log_dirs} & cluster.alive_brokers().keys())
     if pace.log_dir_throttle is not None and within and not (leaving and leaving.begun()):
-        rate = wanted_rate(job.artifacts, remedies=False) or pace.log_dir_throttle
+        rate = requested_rate(job.artifacts, remedies=False) or pace.log_dir_throttle
         within = apply_log_dir_throttle(cluster, within, rate, job.artifacts)
         journal.note(events.THROTTLE_SET, log_dir_rate=rate, brokers=within)
         brokers = sorted({*brokers, *within})
@@ -80,7 +80,7 @@ def _never() -> bool:
     return False
 
 
-class ThrottleKeeper:
+class ThrottleMaintainer:
     """Keeps the throttle of one run; ``ask_rate`` is asked for a rate that somebody wishes, if anybody can be."""
 
     def __init__(
@@ -124,7 +124,7 @@ class ThrottleKeeper:
             bare |= {broker for broker in within if not _throttled(saved, broker, LOG_DIR_RATE)}
         bare &= set(alive)
         if bare or topics:
-            covered = put_throttles(self._cluster, self._job, status, self._settings, leaving=self._leaving)
+            covered = set_throttles(self._cluster, self._job, status, self._settings, leaving=self._leaving)
             if bare.intersection(covered):
                 brokers = sorted(bare.intersection(covered))
                 self._tell(f"throttled on brokers {brokers} too: moves there had no throttle")
@@ -135,14 +135,14 @@ class ThrottleKeeper:
         if pace.throttle is None and pace.log_dir_throttle is None:
             return None
         if self._ask_rate is not None:
-            heed_wish(self._job.artifacts, self._ask_rate())
+            read_override(self._job.artifacts, self._ask_rate())
         wanted: dict[str, int] = {}
         if pace.throttle is not None:
-            self._rate = wanted_rate(self._job.artifacts, otherwise=self._rate) or pace.throttle
+            self._rate = requested_rate(self._job.artifacts, otherwise=self._rate) or pace.throttle
             if status.having(Status.PENDING, Status.MOVING):
                 wanted |= dict.fromkeys(RATES, self._rate)
         if pace.log_dir_throttle is not None:
-            wish = wanted_rate(self._job.artifacts, otherwise=self._log_dir_rate, remedies=False)
+            wish = requested_rate(self._job.artifacts, otherwise=self._log_dir_rate, remedies=False)
             self._log_dir_rate = wish or pace.log_dir_throttle
             if any(not move.ended for move in log_dirs):
                 wanted[LOG_DIR_RATE] = self._log_dir_rate
@@ -197,7 +197,7 @@ class ThrottleKeeper:
             )
             return False
         raised = min(ceiling, max(2 * rate, int(2 * needed)))
-        want_rate(self._job.artifacts, raised, REMEDY)
+        request_rate(self._job.artifacts, raised, REMEDY)
         self._journal.note("remedied", cause=Cause.THROTTLE, rate=raised, was=rate)
         self._tell(f"throttle raised from {rate} to {raised} bytes/s: {needed:.0f} bytes/s are written")
         return True

@@ -22,7 +22,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
-from rebalance_lib.cluster import Cluster, PartitionState, Reassignment
+from rebalance_lib.cluster import Cluster, PartitionMetadata, Reassignment
 from rebalance_lib.plan import Plan
 from rebalance_lib.plan.stages import after_cancel, stages
 from rebalance_lib.topology import TopicPartition
@@ -46,7 +46,7 @@ class PlanStatus:
     """The status of every planned partition, and what the cluster said: of their topics at least, or of all."""
 
     by_partition: dict[TopicPartition, Status]
-    live: dict[TopicPartition, PartitionState]
+    live: dict[TopicPartition, PartitionMetadata]
     reassignments: dict[TopicPartition, Reassignment]
 
     def having(self, *statuses: Status) -> list[TopicPartition]:
@@ -66,7 +66,7 @@ class Ends(NamedTuple):
     origins: Mapping[TopicPartition, tuple[int, ...]]
 
 
-def plan_status(
+def read_status(
     cluster: Cluster,
     plan: Plan | None = None,
     before: Plan | None = None,
@@ -113,7 +113,7 @@ def _look(cluster: Cluster, ends: Ends, *, whole_cluster: bool) -> PlanStatus:
 def _status(
     target: tuple[int, ...],
     origin: tuple[int, ...] | None,
-    live: PartitionState | None,
+    live: PartitionMetadata | None,
     reassignment: Reassignment | None,
 ) -> Status:
     if live is None:

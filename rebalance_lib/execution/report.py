@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from rebalance_lib.execution.log_dirs import LogDirMove, LogDirStatus
+from rebalance_lib.execution.log_dir_moves import LogDirMove, LogDirStatus
+from rebalance_lib.execution.plan_status import PlanStatus, Status
 from rebalance_lib.execution.progress import Progress
 from rebalance_lib.execution.stalls import Stall
-from rebalance_lib.execution.status import PlanStatus, Status
 
 
 class State(StrEnum):

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rebalance_lib.execution import journal as events
 from rebalance_lib.execution.job import Job
-from rebalance_lib.execution.journal import read_journal
+from rebalance_lib.execution.records import journal as events
+from rebalance_lib.execution.records.journal import read_journal
 from rebalance_lib.execution.settings import Settings
 
 AUDIT = "audit.json"

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, ConfigValue, Entries
-from rebalance_lib.cluster.asking import ATTEMPTS, SilentError
+from rebalance_lib.cluster.requests import ATTEMPTS, SilentError
 from rebalance_lib.errors import ClusterError, InvalidInputError, RebalanceError
-from rebalance_lib.execution.saved_throttles import SavedThrottles, entries
-from rebalance_lib.execution.status import PlanStatus, Status
+from rebalance_lib.execution.plan_status import PlanStatus, Status
+from rebalance_lib.execution.throttles.saved import SavedThrottles, entries
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
 
@@ -209,13 +209,13 @@ def hold_rates(
     return Held(list(changes), theirs, frozenset(silent))
 
 
-def want_rate(artifacts: Artifacts, rate: int, by: str) -> None:
+def request_rate(artifacts: Artifacts, rate: int, by: str) -> None:
     """Ask for another rate; whoever carries the plan out sets it at the next check."""
     check_rate(rate)
     artifacts.write_json(WANTED, {"rate": rate, "by": by})
 
 
-def heed_wish(artifacts: Artifacts, rate: int | None) -> None:
+def read_override(artifacts: Artifacts, rate: int | None) -> None:
     """Want a rate that somebody has begun to wish for; None for no wish.
 
     A wish that stood when the run first asked was for another run, and is none for this one. What was last heard is
@@ -225,19 +225,19 @@ def heed_wish(artifacts: Artifacts, rate: int | None) -> None:
         known = artifacts.exists(HEARD)
         heard = artifacts.read_json(HEARD)["rate"] if known else rate
         if rate is not None and rate > 0 and rate != heard:
-            want_rate(artifacts, rate, "a wish")
+            request_rate(artifacts, rate, "a wish")
         if rate != heard or not known:
             artifacts.write_json(HEARD, {"rate": rate})
 
 
-def forget_wish(artifacts: Artifacts) -> None:
+def forget_override(artifacts: Artifacts) -> None:
     """The run is over: the next one begins with its own rate."""
     artifacts.remove_files([HEARD])
-    if wanted_rate(artifacts) is not None:
+    if requested_rate(artifacts) is not None:
         artifacts.write_json(WANTED, {"rate": None, "by": "the end of a run"})
 
 
-def wanted_rate(artifacts: Artifacts, otherwise: int | None = None, *, remedies: bool = True) -> int | None:
+def requested_rate(artifacts: Artifacts, otherwise: int | None = None, *, remedies: bool = True) -> int | None:
     """The rate that was asked for since the run began; None if none was, ``otherwise`` if it cannot be read now.
 
     Without ``remedies``, one that was raised because moves between brokers stalled does not count.

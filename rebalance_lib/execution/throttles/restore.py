@@ -24,10 +24,9 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, Entries, Reassignment
 from rebalance_lib.cluster.values import DYNAMIC
 from rebalance_lib.errors import ClusterError, RebalanceError
-from rebalance_lib.execution.lock import locked
-from rebalance_lib.execution.saved_throttles import SAVED, SavedThrottles, entries, left_behind
-from rebalance_lib.execution.status import listing
-from rebalance_lib.execution.throttle import (
+from rebalance_lib.execution.plan_status import listing
+from rebalance_lib.execution.run_lock import locked
+from rebalance_lib.execution.throttles.apply import (
     ALL_REPLICAS,
     REPLICA_LISTS,
     dynamic_rates,
@@ -35,6 +34,7 @@ from rebalance_lib.execution.throttle import (
     standing_throttles,
     throttled_partitions,
 )
+from rebalance_lib.execution.throttles.saved import SAVED, SavedThrottles, entries, stale_throttles
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
 
@@ -68,7 +68,7 @@ def restore_throttles(cluster: Cluster, artifacts: Artifacts) -> Restored:
         DriftError: The saved values are another cluster's.
     """
     restored = Restored()
-    if not left_behind(artifacts):
+    if not stale_throttles(artifacts):
         return restored
     saved = SavedThrottles(artifacts, cluster.cluster_id())
     alive = set(cluster.alive_brokers())
@@ -111,7 +111,7 @@ def _strike_off(restored: Restored, places: Iterable[str], forget: Callable[[], 
         restored.left.update(dict.fromkeys(places, f"it was put back, but could not be struck off: {error}"))
 
 
-def restore_left_behind(cluster: Cluster, runs: Artifacts, *, alive: Collection[str] = ()) -> dict[str, Restored]:
+def restore_stale_throttles(cluster: Cluster, runs: Artifacts, *, alive: Collection[str] = ()) -> dict[str, Restored]:
     """Put back what the run in this directory, or runs below it, left on this cluster because they died; by run.
 
     Args:
@@ -122,7 +122,7 @@ def restore_left_behind(cluster: Cluster, runs: Artifacts, *, alive: Collection[
     cluster_id = cluster.cluster_id()
     found: dict[str, Restored] = {}
     for run in (runs, *_below(runs)):
-        if run.uri in alive or not left_behind(run) or run.read_json(SAVED)["cluster_id"] != cluster_id:
+        if run.uri in alive or not stale_throttles(run) or run.read_json(SAVED)["cluster_id"] != cluster_id:
             continue
         found[run.uri] = _restore_dead(cluster, run, cluster_id)
     return found
@@ -136,12 +136,12 @@ def _restore_dead(cluster: Cluster, run: Artifacts, cluster_id: str) -> Restored
             if not moving:
                 return restore_throttles(cluster, run)
     except RebalanceError as error:
-        return Restored(left=dict.fromkeys(left_behind(run), str(error)))
+        return Restored(left=dict.fromkeys(stale_throttles(run), str(error)))
     reason = (
         f"{len(moving)} of its moves are under way ({listing(moving, 3)}) and need it: run the plan again, or restore "
         "again when they have ended"
     )
-    return Restored(left=dict.fromkeys(left_behind(run), reason))
+    return Restored(left=dict.fromkeys(stale_throttles(run), reason))
 
 
 def _below(runs: Artifacts) -> Iterator[Artifacts]:

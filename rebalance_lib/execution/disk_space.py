@@ -1,10 +1,10 @@
-"""Room on the log dirs, while old and new copies are side by side.
+"""DiskSpace on the log dirs, while old and new copies are side by side.
 
 Where a plan leaves the log dir of a new replica open, Kafka takes the one with the fewest replicas, full or not. Here
 the one with the most room is chosen, and the broker is told before the replica comes. What is under way but not yet
 copied is counted as taken, and a part of every log dir stays free.
 
-`first_without_room` walks a whole plan ahead: moves that fit begin, end, and free what they leave, until none is left,
+`first_without_space` walks a whole plan ahead: moves that fit begin, end, and free what they leave, until none is left,
 or none fits any more.
 
 Example: broker 1 has ``/a`` with 50 MB left and ``/b`` with 30 MB, and a copy of 25 MB is on its way to ``/a``. Another
@@ -24,7 +24,7 @@ from rebalance_lib.topology import TopicPartition
 Place = tuple[int, str]  # broker and path of a log dir
 
 
-class Room:
+class DiskSpace:
     """The bytes left in each log dir; None where the broker does not tell."""
 
     def __init__(self, log_dirs: Mapping[int, Iterable[LogDir]], under_way: Iterable[Copy], reserve: float) -> None:
@@ -93,7 +93,7 @@ class Change:
     leaving: tuple[tuple[int, str, int], ...]
 
 
-def first_without_room(room: Room, ways: Iterable[Sequence[Change]]) -> str | None:
+def first_without_space(room: DiskSpace, ways: Iterable[Sequence[Change]]) -> str | None:
     """Why a plan would get stuck for want of room, however long it waits; None if it would not.
 
     Args:

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rebalance_lib.cluster import Cluster, take_snapshot
-from rebalance_lib.execution.carrying import finish
-from rebalance_lib.execution.run import Run
-from rebalance_lib.execution.saved_throttles import left_behind
+from rebalance_lib.execution.records.run import Run
+from rebalance_lib.execution.runner import finish
 from rebalance_lib.execution.settings import Settings
+from rebalance_lib.execution.throttles.saved import stale_throttles
 from rebalance_lib.report import render_report
 from rebalance_lib.topology import Snapshot
 
@@ -53,7 +53,7 @@ def conclude(
                 "rate": settings.pace.throttle,
                 "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
                 "verdict": verdict + (f" Failed steps: {', '.join(failed_steps)}." if failed_steps else ""),
-                "throttles_left": left_behind(run.artifacts),
+                "throttles_left": stale_throttles(run.artifacts),
                 "brokers": brokers,
             },
         ),

@@ -24,19 +24,19 @@ import time
 from dataclasses import dataclass, replace
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.cluster import Cluster, PartitionState, Reassignment
+from rebalance_lib.cluster import Cluster, PartitionMetadata, Reassignment
 from rebalance_lib.errors import ClusterError, InvalidInputError
 from rebalance_lib.execution.cancellation import check_originals
-from rebalance_lib.execution.log_dirs import check_log_dirs, planned_log_dirs, start_log_dir_moves
-from rebalance_lib.execution.saved_throttles import left_behind
-from rebalance_lib.execution.state import claim, live_assignment, originals, save_rollback
-from rebalance_lib.execution.status import PlanStatus, Status, listing
-from rebalance_lib.execution.throttle import (
+from rebalance_lib.execution.commands.plan_state import claim, live_assignment, originals, save_rollback
+from rebalance_lib.execution.log_dir_moves import check_log_dirs, planned_log_dirs, start_log_dir_moves
+from rebalance_lib.execution.plan_status import PlanStatus, Status, listing
+from rebalance_lib.execution.throttles.apply import (
     apply_log_dir_throttle,
     apply_throttle,
     check_rate,
     throttled_partitions,
 )
+from rebalance_lib.execution.throttles.saved import stale_throttles
 from rebalance_lib.plan import Plan
 from rebalance_lib.reassignment import Assignment
 from rebalance_lib.reassignment.kraft import propose
@@ -69,7 +69,7 @@ class Prepared:
 
     plan: Plan
     before: Plan
-    live: dict[TopicPartition, PartitionState]
+    live: dict[TopicPartition, PartitionMetadata]
     reassignments: dict[TopicPartition, Reassignment]
 
     @property
@@ -153,7 +153,7 @@ def execute(
         _throttle(cluster, prepared, state, limits, prepared.foreign(again=again))
         _hand_over(cluster, prepared, timeout_seconds)
     except ClusterError as error:
-        if left_behind(state):
+        if stale_throttles(state):
             raise ClusterError(
                 f"{error}. Throttles were set: execute the plan again, or cancel it to take them off"
             ) from error
@@ -228,7 +228,7 @@ def _moves(prepared: Prepared) -> tuple[Plan, PlanStatus]:
             live[tp] = replace(live[tp], replicas=originals(live[tp], reassignment))
         elif tp not in targets:
             others[tp] = reassignment.target
-            live[tp] = PartitionState(reassignment.replicas, frozenset(), None, internal=False)
+            live[tp] = PartitionMetadata(reassignment.replicas, frozenset(), None, internal=False)
     under_way = {tp: entry for tp, entry in prepared.reassignments.items() if tp not in submitted | cancelled}
     throttled = {tp: targets[tp] for tp in by_partition} | others
     status = PlanStatus(by_partition | dict.fromkeys(others, Status.MOVING), live, under_way)

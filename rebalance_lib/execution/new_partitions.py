@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 
-from rebalance_lib.cluster import Cluster, PartitionState
+from rebalance_lib.cluster import Cluster, PartitionMetadata
 from rebalance_lib.execution.job import Job
 from rebalance_lib.topology import TopicPartition
 
@@ -26,7 +26,7 @@ def add_partitions(cluster: Cluster, job: Job) -> list[TopicPartition]:
     return missing
 
 
-def not_next(new: Iterable[TopicPartition], live: Mapping[TopicPartition, PartitionState]) -> list[TopicPartition]:
+def not_next(new: Iterable[TopicPartition], live: Mapping[TopicPartition, PartitionMetadata]) -> list[TopicPartition]:
     """Of partitions to be added, those that would not follow right behind the ones that their topic has."""
     strange = []
     for topic, partitions in groupby(sorted(new), key=lambda tp: tp.topic):

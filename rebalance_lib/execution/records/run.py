@@ -9,11 +9,11 @@ from rebalance_lib.artifacts import AFTER, PLAN, RATES, REVIEW, SNAPSHOT, Artifa
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import DriftError
 from rebalance_lib.execution.job import Job
+from rebalance_lib.execution.plan_status import PlanStatus, read_status
 from rebalance_lib.execution.preflight import Preflight, preflight
 from rebalance_lib.execution.progress import Meter, Progress
-from rebalance_lib.execution.saved_throttles import left_behind
 from rebalance_lib.execution.settings import Settings
-from rebalance_lib.execution.status import PlanStatus, plan_status
+from rebalance_lib.execution.throttles.saved import stale_throttles
 from rebalance_lib.plan import Plan, current_assignment, parse_plan
 from rebalance_lib.report import of_candidate
 from rebalance_lib.topology import Groups, Snapshot, TopicPartition
@@ -94,7 +94,7 @@ class Run:
 
     def has_begun(self) -> bool:
         """Whether something of the run may be on the cluster: it was approved, or has throttles to put back."""
-        return bool(self.review().get("candidate") or left_behind(self.artifacts))
+        return bool(self.review().get("candidate") or stale_throttles(self.artifacts))
 
     def settings(self) -> Settings:
         """How the plan is carried out, as it was approved."""
@@ -106,7 +106,7 @@ class Run:
 
     def status(self, cluster: Cluster) -> PlanStatus:
         """Where each planned partition stands now."""
-        return plan_status(cluster, self.plan(), self.before())
+        return read_status(cluster, self.plan(), self.before())
 
     def job(self, approved_digest: str | None = None) -> Job:
         """What is to be carried out.
@@ -148,4 +148,4 @@ class Run:
         """How far the plan has come."""
         plan, before = self.plan(), self.before()
         meter = Meter(plan, before)
-        return meter.read(cluster, plan_status(cluster, plan, before), cluster.alive_brokers().keys())[0]
+        return meter.read(cluster, read_status(cluster, plan, before), cluster.alive_brokers().keys())[0]

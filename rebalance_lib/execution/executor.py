@@ -24,30 +24,30 @@ from dataclasses import replace
 
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import ClusterError, RebalanceError
-from rebalance_lib.execution.audit import moves
-from rebalance_lib.execution.beliefs import Beliefs
 from rebalance_lib.execution.cancellation import asked_to_cancel
+from rebalance_lib.execution.clean_up import Leaving
 from rebalance_lib.execution.job import Job
-from rebalance_lib.execution.journal import ENDED, Journal, read_journal
-from rebalance_lib.execution.keeping import ThrottleKeeper
-from rebalance_lib.execution.leaving import Leaving
-from rebalance_lib.execution.log_dirs import log_dir_moves
+from rebalance_lib.execution.log_dir_moves import log_dir_moves
+from rebalance_lib.execution.messages import Tell
+from rebalance_lib.execution.metadata_lag import MetadataLag
 from rebalance_lib.execution.min_isr import MinIsr
-from rebalance_lib.execution.progress import Meter, Progress, Sizes
-from rebalance_lib.execution.reports import Look, Report, State
-from rebalance_lib.execution.settings import OnStall, Settings
-from rebalance_lib.execution.stalls import Cause, Evidence, Stall, StallWatch, copying, diagnose, needed_rates
-from rebalance_lib.execution.status import Ends, PlanStatus, Status, listing, plan_status
-from rebalance_lib.execution.steps import (
+from rebalance_lib.execution.next_moves import (
     Step,
     begin,
     log_dir_steps,
     partition_steps,
     that_fit_alone,
     under_way,
-    with_room,
+    with_disk_space,
 )
-from rebalance_lib.execution.telling import Tell
+from rebalance_lib.execution.plan_status import Ends, PlanStatus, Status, listing, read_status
+from rebalance_lib.execution.progress import Meter, Progress, Sizes
+from rebalance_lib.execution.records.audit import moves
+from rebalance_lib.execution.records.journal import ENDED, Journal, read_journal
+from rebalance_lib.execution.report import Look, Report, State
+from rebalance_lib.execution.settings import OnStall, Settings
+from rebalance_lib.execution.stalls import Cause, Evidence, Stall, StallWatch, copying, diagnose, needed_rates
+from rebalance_lib.execution.throttles.maintain import ThrottleMaintainer
 from rebalance_lib.plan.waves import Move, Waves, in_order
 from rebalance_lib.topology import TopicPartition
 
@@ -63,7 +63,7 @@ class RefusedError(ClusterError):
     """The controller does not take what it is asked for, and does not come round."""
 
 
-class Engine:
+class Executor:
     """One process that carries out one job.
 
     Args:
@@ -96,8 +96,8 @@ class Engine:
         self._watch = StallWatch(settings.stall_checks)
         self._min_isr = MinIsr()
         self._ends = Ends(job.targets, job.origins)
-        self._beliefs = Beliefs(job, self._journal, self._meter.size)
-        self._keeper = ThrottleKeeper(
+        self._beliefs = MetadataLag(job, self._journal, self._meter.size)
+        self._keeper = ThrottleMaintainer(
             cluster, job, settings, self._journal, self._tell, leaving=self._leaving, ask_rate=ask_rate
         )
         self._stop = threading.Event()
@@ -204,7 +204,7 @@ class Engine:
 
     def look(self) -> Look:
         """Compare the plan with the cluster, and begin what may begin."""
-        found = plan_status(self._cluster, ends=self._ends, doubted=(), whole_cluster=True)
+        found = read_status(self._cluster, ends=self._ends, doubted=(), whole_cluster=True)
         log_dirs = log_dir_moves(self._cluster, self._job.log_dirs)
         status = self._beliefs.believe(found, log_dirs)
         alive = frozenset(self._cluster.alive_brokers())
@@ -286,13 +286,13 @@ class Engine:
         """The steps that caps and disks let begin, and why others have no room."""
         pace, reserve = self._settings.pace, self._settings.disk_reserve
         steps = _first(Waves(pace, in_order(ready, pace.order), moving))
-        chosen, crowded = with_room(self._cluster, steps, moving, look.alive, reserve)
+        chosen, crowded = with_disk_space(self._cluster, steps, moving, look.alive, reserve)
         if not crowded:
             return chosen, []
         # Those without room must not keep others from beginning, which may make room for them.
         fitting = that_fit_alone(self._cluster, ready, moving, look.alive, reserve)
         steps = _first(Waves(pace, in_order(fitting, pace.order), moving))
-        return with_room(self._cluster, steps, moving, look.alive, reserve)[0], crowded
+        return with_disk_space(self._cluster, steps, moving, look.alive, reserve)[0], crowded
 
     def _submit(self, steps: Sequence[Step], look: Look) -> int:
         """Ask for the steps; what is refused is told, and asked for again at a later look, for some time."""

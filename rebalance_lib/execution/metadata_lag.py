@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rebalance_lib.cluster import Replica
-from rebalance_lib.execution import journal as events
 from rebalance_lib.execution.job import Job
-from rebalance_lib.execution.journal import Journal
-from rebalance_lib.execution.log_dirs import LogDirMove, LogDirStatus
-from rebalance_lib.execution.status import PlanStatus, Status
-from rebalance_lib.execution.steps import Step
+from rebalance_lib.execution.log_dir_moves import LogDirMove, LogDirStatus
+from rebalance_lib.execution.next_moves import Step
+from rebalance_lib.execution.plan_status import PlanStatus, Status
+from rebalance_lib.execution.records import journal as events
+from rebalance_lib.execution.records.journal import Journal
 from rebalance_lib.topology import TopicPartition
 
 SETTLE_SECONDS = 5.0  # how long a broker may be behind the controller
@@ -44,7 +44,7 @@ class Over(NamedTuple):
     done: bool
 
 
-class Beliefs:
+class MetadataLag:
     """What one process has begun and seen, to tell what is so from what only looks so."""
 
     def __init__(self, job: Job, journal: Journal, size: Callable[[TopicPartition], int]) -> None:

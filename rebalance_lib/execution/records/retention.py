@@ -7,7 +7,7 @@ from datetime import datetime
 
 from rebalance_lib.artifacts import CANCEL, RUN, Artifacts
 from rebalance_lib.errors import InvalidInputError, RebalanceError
-from rebalance_lib.execution.saved_throttles import left_behind
+from rebalance_lib.execution.throttles.saved import stale_throttles
 
 
 def drop_old_runs(root: Artifacts, older_than: datetime) -> list[str]:
@@ -50,7 +50,7 @@ def _below(directory: Artifacts) -> Iterator[Artifacts]:
 def _needed(run: Artifacts) -> bool:
     """Whether throttles are still to be put back; what cannot be read may say so."""
     try:
-        return any(left_behind(one) for one in (run, *_below(run)))
+        return any(stale_throttles(one) for one in (run, *_below(run)))
     except (RebalanceError, ValueError, LookupError):
         return True
 

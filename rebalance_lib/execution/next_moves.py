@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from rebalance_lib.cluster import Cluster, Replica
+from rebalance_lib.execution.disk_space import DiskSpace
 from rebalance_lib.execution.job import Job
-from rebalance_lib.execution.log_dirs import LogDirMove, LogDirStatus
+from rebalance_lib.execution.log_dir_moves import LogDirMove, LogDirStatus
+from rebalance_lib.execution.plan_status import PlanStatus, Status, next_stage
 from rebalance_lib.execution.progress import Copy, read_sizes
-from rebalance_lib.execution.room import Room
-from rebalance_lib.execution.status import PlanStatus, Status, next_stage
 from rebalance_lib.plan.waves import Move
 from rebalance_lib.topology import TopicPartition
 
@@ -75,7 +75,7 @@ def under_way(status: PlanStatus, moves: Iterable[LogDirMove], size: SizeOf) -> 
     return listed
 
 
-def with_room(
+def with_disk_space(
     cluster: Cluster, steps: Sequence[Step], moving: Sequence[Move], alive: Collection[int], reserve: float
 ) -> tuple[list[Step], list[str]]:
     """The steps that their receivers have room for, each new replica with a log dir; and why the others must wait."""
@@ -108,14 +108,14 @@ def that_fit_alone(
     return [step for step in steps if room.lacking(_places(step, room), size(step)) is None]
 
 
-def _places(step: Step, room: Room) -> dict[int, str | None]:
+def _places(step: Step, room: DiskSpace) -> dict[int, str | None]:
     named = {replica.broker: path for replica, path in step.log_dirs}
     return {broker: named.get(broker) or room.roomiest(broker) for broker in step.receivers}
 
 
 def _look_at_disks(
     cluster: Cluster, steps: Sequence[Step], moving: Sequence[Move], alive: Collection[int], reserve: float
-) -> tuple[Room, Callable[[Move], int]]:
+) -> tuple[DiskSpace, Callable[[Move], int]]:
     """The room on the receivers of these steps now, and the bytes of a copy: the leader may have grown since."""
     receivers = {broker for step in steps for broker in step.receivers if broker in alive}
     busy = [move for move in moving if move.sender is not None and receivers.intersection(move.receivers)]
@@ -133,7 +133,7 @@ def _look_at_disks(
         if broker in receivers
     ]
     log_dirs = {broker: listed for broker, listed in found.log_dirs.items() if broker in receivers}
-    return Room(log_dirs, copies, reserve), size
+    return DiskSpace(log_dirs, copies, reserve), size
 
 
 def begin(cluster: Cluster, steps: Sequence[Step]) -> None:

@@ -16,8 +16,8 @@ from typing import Any, Self
 
 from kafka.errors import KafkaError, UnknownBrokerIdError
 
-from rebalance_lib.cluster.connecting import UnreachableError, connect
-from rebalance_lib.cluster.settings import check_settings
+from rebalance_lib.cluster.client_config import check_settings
+from rebalance_lib.cluster.connection import UnreachableError, connect
 from rebalance_lib.errors import ClusterError
 
 ATTEMPTS = 5  # of a request, some 3 seconds in all
@@ -34,7 +34,7 @@ def is_passing(error: KafkaError) -> bool:
     return bool(error.retriable) or isinstance(error, UnknownBrokerIdError)
 
 
-class Asking:
+class Requests:
     """An open connection to one cluster, which insists.
 
     Args:

@@ -104,7 +104,7 @@ class SavedThrottles:
         self.write()
 
 
-def left_behind(artifacts: Artifacts) -> list[str]:
+def stale_throttles(artifacts: Artifacts) -> list[str]:
     """What the saved file of a run says is still to be put back."""
     if not artifacts.exists(SAVED):
         return []

@@ -21,12 +21,12 @@ from enum import StrEnum
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.execution.log_dirs import LogDirMove, LogDirStatus, log_dir_moves, planned_log_dirs
-from rebalance_lib.execution.restoring import Restored, clear_throttles, restore_throttles
-from rebalance_lib.execution.saved_throttles import left_behind
-from rebalance_lib.execution.state import owned, saved_rollback
-from rebalance_lib.execution.status import PlanStatus, Status, plan_status
-from rebalance_lib.execution.throttle import standing_throttles
+from rebalance_lib.execution.commands.plan_state import owned, saved_rollback
+from rebalance_lib.execution.log_dir_moves import LogDirMove, LogDirStatus, log_dir_moves, planned_log_dirs
+from rebalance_lib.execution.plan_status import PlanStatus, Status, read_status
+from rebalance_lib.execution.throttles.apply import standing_throttles
+from rebalance_lib.execution.throttles.restore import Restored, clear_throttles, restore_throttles
+from rebalance_lib.execution.throttles.saved import stale_throttles
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
 
@@ -104,7 +104,7 @@ class Throttles:
 def verify(cluster: Cluster, plan: Plan, state: Artifacts) -> Verification:
     """Compare a plan with the cluster; nothing is changed."""
     before = noted_way_back(cluster, plan, state) or plan
-    status = plan_status(cluster, plan, before, doubted=(Status.DRIFTED, Status.PENDING))
+    status = read_status(cluster, plan, before, doubted=(Status.DRIFTED, Status.PENDING))
     return Verification(plan, status, log_dir_moves(cluster, planned_log_dirs(plan)))
 
 
@@ -119,7 +119,7 @@ def release_throttles(cluster: Cluster, plan: Plan, state: Artifacts) -> Throttl
     What cannot be reached within some seconds is left, and told.
     """
     ours = owned(state, plan, cluster.cluster_id())
-    if ours and not left_behind(state):
+    if ours and not stale_throttles(state):
         return Throttles(Restored())
     standing = standing_throttles(cluster, plan)
     if not ours and not (standing.replicas or standing.brokers):

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 from rebalance_lib.cluster import Cluster, Replica, groups_or_none, take_snapshot
 from rebalance_lib.errors import ClusterError, DriftError
-from rebalance_lib.execution.run import Run
-from rebalance_lib.execution.status import at_rest, listing
+from rebalance_lib.execution.plan_status import at_rest, listing
+from rebalance_lib.execution.records.run import Run
 from rebalance_lib.plan import Plan, PlanEntry, current_assignment
 from rebalance_lib.plan.faults import ANY_LOG_DIR
 from rebalance_lib.plan.pace import Pace
