@@ -18,10 +18,10 @@ ROOMS = {
     "rebalance_lib/plan": {"topology"},
     "rebalance_lib/planner": {"placement", "plan", "topology"},
     "rebalance_lib/reassignment": {"plan", "topology"},
-    "rebalance_lib/cluster": {"topology"},
+    "rebalance_lib/cluster": {"clock", "topology"},
     "rebalance_lib/history": {"artifacts", "topology"},
     "rebalance_lib/report": {"artifacts", "assignors", "plan", "planner", "reassignment", "topology"},
-    "rebalance_lib/execution": {"artifacts", "cluster", "plan", "reassignment", "report", "topology", "window"},
+    "rebalance_lib/execution": {"artifacts", "clock", "cluster", "plan", "reassignment", "report", "topology", "window"},
     "rebalance_lib/jobs": {
         "artifacts",
         "assignors",

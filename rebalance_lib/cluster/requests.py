@@ -10,13 +10,13 @@ attempts where it can be done without; and once it did not answer, it is not ask
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from kafka.errors import KafkaError, UnknownBrokerIdError
 
 from rebalance_lib.cluster.client_config import check_settings
+from rebalance_lib.clock import SYSTEM, Clock
 from rebalance_lib.cluster.connection import UnreachableError, connect
 from rebalance_lib.errors import ClusterError
 
@@ -39,9 +39,11 @@ class Requests:
 
     Args:
         settings: What kafka-python's clients take: ``bootstrap_servers`` at least, and security settings.
+        clock: What it waits with, and whoever works with this cluster.
     """
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(self, settings: Mapping[str, Any], *, clock: Clock = SYSTEM) -> None:
+        self.clock = clock
         check_settings(settings)
         self._settings = {**DEFAULTS, **settings}
         self._unreached: set[Any] = set()
@@ -90,7 +92,7 @@ class Requests:
                 self._disconnect()
                 if attempt == attempts or (isinstance(error, KafkaError) and not passing(error)):
                     raise ClusterError(f"{what}: {type(error).__name__}: {error}") from error
-            time.sleep(0.1 * 2**attempt)
+            self.clock.sleep(0.1 * 2**attempt)
         raise AssertionError("unreachable")
 
     def _connect(self) -> None:
@@ -108,14 +110,14 @@ class Requests:
         Raises:
             SilentError: It does not answer.
         """
-        if attempts < ATTEMPTS and time.monotonic() < self._silent_until.get(broker, 0.0):
+        if attempts < ATTEMPTS and self.clock.monotonic() < self._silent_until.get(broker, 0.0):
             raise SilentError(f"{what}: it has just not answered")
         try:
             answer = self._ask(what, request, *arguments, attempts=attempts, **options)
         except ClusterError as error:
             if isinstance(error.__cause__, KafkaError) and not is_passing(error.__cause__):
                 raise  # it answered, but not what was asked for
-            self._silent_until[broker] = time.monotonic() + SILENT_SECONDS
+            self._silent_until[broker] = self.clock.monotonic() + SILENT_SECONDS
             raise SilentError(str(error)) from error
         self._silent_until.pop(broker, None)
         return answer
