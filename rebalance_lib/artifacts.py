@@ -30,8 +30,9 @@ before its last byte is.
 from __future__ import annotations
 
 import json
+import os
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,7 +42,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rebalance_lib.clock import SYSTEM, Clock
 from rebalance_lib.errors import InvalidInputError, RebalanceError
+from rebalance_lib.file_lock import file_lock
 from rebalance_lib.storage import Place, locate, scheme_of
 from rebalance_lib.topology import Groups, Snapshot
 
@@ -119,9 +122,9 @@ class Artifacts:
         """The text of a file."""
         return self.read_bytes(name).decode()
 
-    def write_text(self, name: str, text: str) -> None:
+    def write_text(self, name: str, text: str, *, durable: bool = False) -> None:
         """Write a file; it appears whole or not at all."""
-        self.write_bytes(name, text.encode())
+        self.write_bytes(name, text.encode(), durable=durable)
 
     def read_json(self, name: str) -> Any:
         """The value in a JSON file."""
@@ -130,9 +133,9 @@ class Artifacts:
         except ValueError as error:
             raise InvalidInputError(f"{self.uri}/{name} is no JSON: {error}") from error
 
-    def write_json(self, name: str, value: object) -> None:
+    def write_json(self, name: str, value: object, *, durable: bool = False) -> None:
         """Write a value as JSON for machines and for people."""
-        self.write_text(name, json.dumps(value, indent=2, sort_keys=True) + "\n")
+        self.write_text(name, json.dumps(value, indent=2, sort_keys=True) + "\n", durable=durable)
 
     def read_table(self, name: str) -> pa.Table:
         """The table in a Parquet file."""
@@ -157,8 +160,8 @@ class Artifacts:
                 f"{place.path}/{name}", filesystem=place.filesystem, read_dictionary=list(read_dictionary)
             )
 
-    def write_bytes(self, name: str, data: bytes) -> None:
-        """Write a file; it appears whole or not at all."""
+    def write_bytes(self, name: str, data: bytes, *, durable: bool = False) -> None:
+        """Write a file; it appears whole or not at all, and if ``durable``, it survives the crash of the machine."""
         with self._reached("written", name) as place:
             target = f"{place.path}/{name}"
             if place.is_object_store:
@@ -169,7 +172,11 @@ class Artifacts:
             temporary = f"{directory}/_{base}.{uuid.uuid4().hex[:8]}.tmp"
             place.filesystem.makedirs(directory, exist_ok=True)
             place.filesystem.pipe_file(temporary, data)
+            if durable and self.is_local:
+                _fsync(temporary)
             place.filesystem.mv(temporary, target)
+            if durable and self.is_local:
+                _fsync(directory)
 
     def staging(self) -> Artifacts:
         """A fresh directory beside this one, to be filled and then published."""
@@ -208,6 +215,32 @@ class Artifacts:
                 with suppress(FileNotFoundError):
                     place.filesystem.rm(paths[some : some + together])
 
+    @contextmanager
+    def locked(
+        self,
+        *,
+        make: bool = False,
+        seconds: float = 0.0,
+        on_wait: Callable[[], None] = lambda: None,
+        clock: Clock = SYSTEM,
+    ) -> Iterator[None]:
+        """Hold the lock of this directory, where these are files: one process at a time executes a plan or cleans up.
+
+        Args:
+            make: Make the directory if it is not there; else there is nothing to lock then.
+            seconds: How long to wait for whoever has it.
+            on_wait: Called once if somebody has it.
+            clock: What to wait with.
+
+        Raises:
+            InUseError: Somebody else has it, and did not release it in time.
+        """
+        if not self.is_local or not (make or self.path.is_dir()):
+            yield
+            return
+        with file_lock(self.path, seconds=seconds, on_wait=on_wait, clock=clock):
+            yield
+
     def _entries(self) -> list[tuple[str, str]]:
         with self._reached("read") as place:
             try:
@@ -240,6 +273,14 @@ class Artifacts:
                 raise
             # Clients of object stores have errors of their own: no credentials, no such host.
             raise RebalanceError(f"{uri} cannot be {what}: {type(error).__name__}: {error}") from error
+
+
+def _fsync(path: str) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def write_groups(directory: Artifacts, groups: Groups | None) -> None:

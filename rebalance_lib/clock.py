@@ -1,7 +1,7 @@
 """Time and unique names, handed in to whatever waits, measures or names, so that a simulator can hand in its own.
 
-``now`` is the wall clock, for records and windows; it may be stepped. ``monotonic`` is for durations, within one process
-alone.
+``now`` is the wall clock, for records and windows; it may be stepped. ``monotonic`` is for durations, within one
+process alone.
 """
 
 from __future__ import annotations

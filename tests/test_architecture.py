@@ -21,7 +21,16 @@ ROOMS = {
     "rebalance_lib/cluster": {"clock", "topology"},
     "rebalance_lib/history": {"artifacts", "topology"},
     "rebalance_lib/report": {"artifacts", "assignors", "plan", "planner", "reassignment", "topology"},
-    "rebalance_lib/execution": {"artifacts", "clock", "cluster", "plan", "reassignment", "report", "topology", "window"},
+    "rebalance_lib/execution": {
+        "artifacts",
+        "clock",
+        "cluster",
+        "plan",
+        "reassignment",
+        "report",
+        "topology",
+        "window",
+    },
     "rebalance_lib/jobs": {
         "artifacts",
         "assignors",
@@ -91,6 +100,22 @@ def test_what_executes_plans_imports_no_numba():
     """It would take most of the time that an Airflow task needs to start."""
     script = "import sys, rebalance_lib.execution; sys.exit('numba' in sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+TIME_AND_CHANCE = {"time", "random", "uuid", "secrets"}
+
+
+def test_what_executes_plans_is_handed_its_clock():
+    """So that the simulator can run it: no time, randomness or waiting but the clock's."""
+    for file in python_files("rebalance_lib/execution"):
+        where = file.relative_to(ROOT)
+        assert TIME_AND_CHANCE.isdisjoint(imports(file)), f"{where} imports {sorted(TIME_AND_CHANCE & imports(file))}"
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                called = ast.unparse(node.func)
+                assert not called.endswith(("datetime.now", "datetime.utcnow", "date.today")), f"{where} calls {called}"
+                waits = node.func.attr in ("wait", "sleep") and "clock" not in called
+                assert not waits, f"{where} calls {called}: use the clock"
 
 
 def test_every_room_of_the_library_has_its_rule():

@@ -12,7 +12,6 @@ from rebalance_lib.errors import RebalanceError
 from rebalance_lib.execution import Throttles, release_throttles
 from rebalance_lib.execution import cancel as stop
 from rebalance_lib.execution.clean_up import note_leaving
-from rebalance_lib.execution.run_lock import locked
 from rebalance_lib.execution.throttles.restore import Restored
 
 EXAMPLE = r"""
@@ -44,7 +43,7 @@ def cancel(
     _end_run(plan_file, output)
     with (
         connection.open() as cluster,
-        locked(plan_file.state, seconds=RUN_ENDS_SECONDS, on_wait=lambda: output.remark(WAITING)),
+        plan_file.state.locked(seconds=RUN_ENDS_SECONDS, on_wait=lambda: output.remark(WAITING)),
     ):
         cancelled = stop(cluster, plan, timeout_seconds=timeout / 1000)
         if cancelled.partitions:

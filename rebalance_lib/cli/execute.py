@@ -12,7 +12,6 @@ from rebalance_lib.cli.waiting import wait_until_settled
 from rebalance_lib.execution import Limits, Prepared, prepare, stale_throttles
 from rebalance_lib.execution import execute as run
 from rebalance_lib.execution.log_dir_moves import planned_log_dirs
-from rebalance_lib.execution.run_lock import locked
 
 NO_LIMIT = -1  # Kafka's way to say that none is given
 
@@ -76,7 +75,7 @@ def execute(
             additional=additional,
             allow_replication_factor_change=not disallow_replication_factor_change,
         )
-        with locked(plan_file.state, make=True):
+        with plan_file.state.locked(make=True):
             way_back = run(cluster, prepared, plan_file.state, limits, timeout_seconds=timeout / 1000)
         output.say(
             f"Current partition replica assignment\n\n{plan_line(way_back)}\n\n"

@@ -32,7 +32,6 @@ from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import DriftError, InvalidInputError
 from rebalance_lib.execution import Ending, Job, Report, Settings, live_assignment, run_plan
 from rebalance_lib.execution.commands.plan_state import claim, executed_on, owned, save_rollback, saved_rollback
-from rebalance_lib.execution.run_lock import locked
 from rebalance_lib.execution.settings import OnStall
 from rebalance_lib.plan import Plan, current_assignment
 from rebalance_lib.plan.pace import Pace
@@ -131,7 +130,7 @@ def run(
     if approved is not None and approved != plan.digest:
         raise DriftError(f"the plan is {plan.digest}, approved was {approved}: plan and review again")
     with (
-        locked(plan_file.state, make=True),
+        plan_file.state.locked(make=True),
         connection.open() as cluster,
         _signals(),
         _progress(output) as (tell, on_report),

@@ -14,7 +14,6 @@ from rebalance_lib.cli.waiting import wait_until_settled
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.execution import Verdict, Verification, release_throttles
 from rebalance_lib.execution import verify as compare
-from rebalance_lib.execution.run_lock import locked
 
 MOST_ROWS = 50
 RUN_ENDS_SECONDS = 60.0  # a run whose plan is reached puts its throttles back itself, and ends
@@ -59,7 +58,7 @@ def conclude(
     code = CODES[verification.verdict]
     outcome = _document(verification)
     if verification.settled and not preserve:
-        with locked(plan_file.state, seconds=RUN_ENDS_SECONDS):
+        with plan_file.state.locked(seconds=RUN_ENDS_SECONDS):
             throttles = release_throttles(cluster, verification.plan, plan_file.state)
         tell_throttles(output, throttles)
         outcome["throttles"] = throttles_document(throttles)

@@ -12,6 +12,7 @@ from rebalance_lib.cluster.values import (
     LogDir,
     PartitionMetadata,
     Reassignment,
+    RefusedError,
     Replica,
     ReplicaLogDir,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "Offsets",
     "PartitionMetadata",
     "Reassignment",
+    "RefusedError",
     "Replica",
     "ReplicaLogDir",
     "client_settings",

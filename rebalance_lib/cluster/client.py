@@ -6,10 +6,12 @@ Here a call either did what it says for every item, or raises a `ClusterError` t
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeVar
+from uuid import UUID
 
 import kafka
 from kafka.admin import ConfigResource, ConfigResourceType
@@ -32,6 +34,7 @@ from rebalance_lib.cluster.values import (
     LogDir,
     PartitionMetadata,
     Reassignment,
+    RefusedError,
     Replica,
     ReplicaLogDir,
 )
@@ -84,6 +87,10 @@ class Cluster(Requests):
             if not entry.get("is_fenced")
         }
 
+    def registered_brokers(self) -> frozenset[int]:
+        """The brokers that are registered, fenced ones included."""
+        return frozenset(int(entry["broker_id"]) for entry in self.describe()["brokers"])
+
     def partitions(self, topics: Iterable[str] | None = None) -> dict[TopicPartition, PartitionMetadata]:
         """The state of every partition of these topics (of all, without names); unknown topics are left out."""
         names = None if topics is None else sorted(set(topics))
@@ -94,12 +101,14 @@ class Cluster(Requests):
             if topic["error_code"] not in (NoError.errno, UnknownTopicOrPartitionError.errno):
                 error = for_code(topic["error_code"])
                 raise ClusterError(f"topic {topic['name']} could not be described: {error.__name__}")
+        ids = {topic["name"]: _topic_id(topic.get("topic_id")) for topic in described}
         return {
             TopicPartition(topic["name"], entry["partition_index"]): PartitionMetadata(
                 replicas=tuple(entry["replica_nodes"]),
                 in_sync=frozenset(entry["isr_nodes"]),
                 leader=entry["leader_id"] if entry["leader_id"] >= 0 else None,
                 internal=topic["is_internal"],
+                topic_id=ids[topic["name"]],
             )
             for topic in described
             for entry in topic["partitions"]
@@ -200,10 +209,14 @@ class Cluster(Requests):
         }
 
     def reassign(self, targets: Mapping[TopicPartition, Sequence[int] | None], *, attempts: int = ATTEMPTS) -> None:
-        """Submit new replica lists; None cancels. Raises with every partition that the controller did not accept.
+        """Submit new replica lists; None cancels.
 
         All are submitted, whatever becomes of some. A cancel of what has just ended is done. With one attempt, no list
-        is sent twice: after a lost answer, look at what is under way before you ask again.
+        is sent twice: after a lost response, list the reassignments before you submit again.
+
+        Raises:
+            RefusedError: The controller did not accept some partitions.
+            ClusterError: There was no response; the controller may have accepted the request or not.
         """
         refused: dict[TopicPartition, str] = {}
         for batch in _batches(targets.items()):
@@ -220,7 +233,7 @@ class Cluster(Requests):
                     refused[TopicPartition(*partition)] = error if isinstance(error, str) else error.__name__
         if refused:
             listed = ", ".join(f"{partition}: {reason}" for partition, reason in sorted(refused.items())[:10])
-            raise ClusterError(f"the controller refused {len(refused)} of {len(targets)} partitions: {listed}")
+            raise RefusedError(f"the controller refused {len(refused)} of {len(targets)} partitions: {listed}", refused)
 
     def broker_config(self, broker: int, keys: Sequence[str], *, attempts: int = ATTEMPTS) -> dict[str, ConfigValue]:
         """These settings of a broker, where they have a value; it is asked so often, as for its log dirs."""
@@ -333,6 +346,11 @@ class Cluster(Requests):
 def _allowed(described: Mapping[str, Any]) -> frozenset[str]:
     operations = described.get("authorized_operations")
     return NEEDED_ON_CLUSTER if operations is None else frozenset(operations)
+
+
+def _topic_id(found: UUID | None) -> str:
+    """An id as Kafka prints it: 22 characters of URL-safe base64; empty where there is none."""
+    return "" if found is None or not found.int else urlsafe_b64encode(found.bytes).rstrip(b"=").decode()
 
 
 def _operation(change: Change) -> tuple[str, str | None]:

@@ -15,8 +15,8 @@ from typing import Any, Self
 
 from kafka.errors import KafkaError, UnknownBrokerIdError
 
-from rebalance_lib.cluster.client_config import check_settings
 from rebalance_lib.clock import SYSTEM, Clock
+from rebalance_lib.cluster.client_config import check_settings
 from rebalance_lib.cluster.connection import UnreachableError, connect
 from rebalance_lib.errors import ClusterError
 

@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rebalance_lib.errors import ClusterError
 from rebalance_lib.topology import TopicPartition
 
 DYNAMIC = frozenset({"DYNAMIC_BROKER_CONFIG", "DYNAMIC_TOPIC_CONFIG"})
 
 
+class RefusedError(ClusterError):
+    """The controller refused some partitions of a request; the others were accepted.
+
+    Attributes:
+        refused: Kafka's name of the error, for each partition that was refused.
+    """
+
+    def __init__(self, message: str, refused: Mapping[TopicPartition, str]) -> None:
+        super().__init__(message)
+        self.refused = dict(refused)
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """What the cluster says of a partition now; ``leader`` is None while there is none."""
+    """What the cluster says of a partition now; ``leader`` is None while there is none.
+
+    ``topic_id`` is the id as Kafka prints it: another one under the same name is a topic that was deleted and created
+    again. It is empty where the brokers are too old to have ids.
+    """
 
     replicas: tuple[int, ...]
     in_sync: frozenset[int]
     leader: int | None
     internal: bool
+    topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ without a leader, so it is refused.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from rebalance_lib.artifacts import CANCEL, Artifacts
+from rebalance_lib.clock import SYSTEM, Clock
 from rebalance_lib.cluster import Cluster, PartitionMetadata, Reassignment, Replica
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.execution.commands.plan_state import originals
@@ -30,9 +30,9 @@ from rebalance_lib.topology import TopicPartition
 CANCEL_SECONDS = 10.0
 
 
-def ask_to_cancel(artifacts: Artifacts, by: str) -> None:
+def ask_to_cancel(artifacts: Artifacts, by: str, clock: Clock = SYSTEM) -> None:
     """Ask whoever carries the run out to end it: at the next check it takes the way out."""
-    artifacts.write_json(CANCEL, {"by": by, "at": datetime.now(UTC).isoformat()})
+    artifacts.write_json(CANCEL, {"by": by, "at": clock.timestamp()})
 
 
 def asked_to_cancel(artifacts: Artifacts, since: datetime | None = None) -> str | None:
@@ -90,9 +90,9 @@ def cancel_own(cluster: Cluster, job: Job) -> tuple[list[TopicPartition], dict[T
     cancelled = [tp for tp in under_way if tp not in kept]
     cluster.reassign(dict.fromkeys(cancelled))
     cancel_log_dir_moves(cluster, job.plan, CANCEL_SECONDS, only_own=True)
-    deadline = time.monotonic() + CANCEL_SECONDS
-    while cancelled and time.monotonic() < deadline and not cluster.reassignments().keys().isdisjoint(cancelled):
-        time.sleep(0.2)
+    clock, deadline = cluster.clock, cluster.clock.monotonic() + CANCEL_SECONDS
+    while cancelled and clock.monotonic() < deadline and not cluster.reassignments().keys().isdisjoint(cancelled):
+        clock.sleep(0.2)
     return cancelled, kept
 
 

@@ -7,17 +7,16 @@ soon as that changes. So nothing has to be taken back before the run goes on.
 
 from __future__ import annotations
 
-import uuid
 from contextlib import suppress
-from datetime import UTC, datetime
 
 from rebalance_lib.artifacts import LEFT, Artifacts
+from rebalance_lib.clock import SYSTEM, Clock
 from rebalance_lib.errors import RebalanceError
 
 
-def note_leaving(artifacts: Artifacts) -> None:
+def note_leaving(artifacts: Artifacts, clock: Clock = SYSTEM) -> None:
     """The way out is taken now."""
-    artifacts.write_json(LEFT, {"at": datetime.now(UTC).isoformat(), "id": uuid.uuid4().hex})
+    artifacts.write_json(LEFT, {"at": clock.timestamp(), "id": clock.unique_id()})
 
 
 class Leaving:

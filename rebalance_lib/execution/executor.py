@@ -17,7 +17,6 @@ A request to begin moves is sent once. If its answer is lost, a later look tells
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -87,16 +86,17 @@ class Executor:
         leaving: Leaving | None = None,
     ) -> None:
         self._cluster = cluster
+        self._clock = cluster.clock
         self._job = job
         self._settings = settings
         self._tell = tell
         self._leaving = leaving or Leaving(job.artifacts)
         self._meter = Meter(job.plan, job.before)
-        self._journal = Journal(job.artifacts)
+        self._journal = Journal(job.artifacts, cluster.clock)
         self._watch = StallWatch(settings.stall_checks)
         self._min_isr = MinIsr()
         self._ends = Ends(job.targets, job.origins)
-        self._beliefs = MetadataLag(job, self._journal, self._meter.size)
+        self._beliefs = MetadataLag(job, self._journal, self._meter.size, cluster.clock)
         self._keeper = ThrottleMaintainer(
             cluster, job, settings, self._journal, self._tell, leaving=self._leaving, ask_rate=ask_rate
         )
@@ -135,9 +135,9 @@ class Executor:
 
     def _run(self, interval: float, on_report: Callable[[Report], None]) -> Report | None:
         lost_since: float | None = None
-        due = time.monotonic()
+        due = self._clock.monotonic()
         while not self._stop.is_set():
-            begun = time.monotonic()
+            begun = self._clock.monotonic()
             try:
                 if begun >= due:
                     report = self.check()
@@ -161,9 +161,9 @@ class Executor:
             else:
                 lost_since = None
                 # A look at a large cluster takes its time: at most half of all time is spent on looking.
-                pause = max(LOOK_SECONDS if waiting else IDLE_SECONDS, time.monotonic() - begun)
-                pause = min(pause, max(0.0, due - time.monotonic()))
-            self._stop.wait(pause)
+                pause = max(LOOK_SECONDS if waiting else IDLE_SECONDS, self._clock.monotonic() - begun)
+                pause = min(pause, max(0.0, due - self._clock.monotonic()))
+            self._clock.wait(self._stop, pause)
         return None
 
     def check(self) -> Report:
@@ -253,7 +253,7 @@ class Executor:
             holds.append(f"somebody else cancelled {listing(list(self._beliefs.cancelled))}")
         if status.foreign:
             holds.append(f"reassignments of somebody else are under way: {listing(status.foreign)}")
-        if not self._settings.open_at():
+        if not self._settings.open_at(self._clock.now()):
             holds.append(f"the window {self._settings.window} is closed")
         if short and self._settings.pause_under_min_isr:
             holds.append(f"{len(short)} partitions are short of in-sync replicas: {listing(list(short), 3)}")
@@ -315,7 +315,7 @@ class Executor:
 
     def _bear(self, error: ClusterError) -> None:
         """Bear with a request that failed, unless they have failed one after the other for too long."""
-        now = time.monotonic()
+        now = self._clock.monotonic()
         since, last = self._refused or (now, now)
         self._refused = (since if now - last <= REFUSED_APART_SECONDS else now, now)
         if now - self._refused[0] > REFUSED_SECONDS:
@@ -324,7 +324,7 @@ class Executor:
     def _stalls(self, look: Look, progress: Progress, sizes: Sizes, throttle: int | None) -> tuple[Stall, ...]:
         """Find moves that have stalled and why, tell what is new, and remedy what can be."""
         copies = copying(progress.copies, look.status)
-        stalled = self._watch.observe(copies, time.monotonic())
+        stalled = self._watch.observe(copies, self._clock.monotonic())
         if not stalled:
             return ()
         silent = (

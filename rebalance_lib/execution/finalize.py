@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from rebalance_lib.cluster import Cluster, take_snapshot
@@ -51,7 +50,7 @@ def conclude(
                 "approved_by": approved_by,
                 "approved_at": approved_at,
                 "rate": settings.pace.throttle,
-                "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+                "finished_at": cluster.clock.now().isoformat(timespec="seconds"),
                 "verdict": verdict + (f" Failed steps: {', '.join(failed_steps)}." if failed_steps else ""),
                 "throttles_left": stale_throttles(run.artifacts),
                 "brokers": brokers,

@@ -10,7 +10,6 @@ copy in ``/b`` it is *moving*, with one in ``/c`` it goes *elsewhere*, in ``/b``
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -108,19 +107,19 @@ def start_log_dir_moves(cluster: Cluster, targets: Mapping[Replica, str], timeou
     Raises:
         ClusterError: Some replicas had not come to their brokers in time.
     """
-    deadline = time.monotonic() + timeout_seconds
+    deadline = cluster.clock.monotonic() + timeout_seconds
     pending = dict(targets)
     while pending:
         missing = cluster.alter_replica_log_dirs(pending)
         pending = {replica: pending[replica] for replica in missing}
-        if pending and time.monotonic() >= deadline:
+        if pending and cluster.clock.monotonic() >= deadline:
             plural = "" if len(pending) == 1 else "s"
             raise ClusterError(
                 f"Timed out before log directory move{plural} could be started for: "
                 f"{','.join(map(str, sorted(pending)))}; run the command again with --additional, or a longer --timeout"
             )
         if pending:
-            time.sleep(ASK_AGAIN_SECONDS)
+            cluster.clock.sleep(ASK_AGAIN_SECONDS)
 
 
 def cancel_log_dir_moves(

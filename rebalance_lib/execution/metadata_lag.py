@@ -11,11 +11,11 @@ What ended is written to the journal on the way.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from rebalance_lib.clock import Clock
 from rebalance_lib.cluster import Replica
 from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.log_dir_moves import LogDirMove, LogDirStatus
@@ -47,7 +47,8 @@ class Over(NamedTuple):
 class MetadataLag:
     """What one process has begun and seen, to tell what is so from what only looks so."""
 
-    def __init__(self, job: Job, journal: Journal, size: Callable[[TopicPartition], int]) -> None:
+    def __init__(self, job: Job, journal: Journal, size: Callable[[TopicPartition], int], clock: Clock) -> None:
+        self._clock = clock
         self._job = job
         self._journal = journal
         self._size = size
@@ -100,7 +101,7 @@ class MetadataLag:
     def _just_over(self, tp: TopicPartition, state: Status, status: PlanStatus) -> Status | None:
         """What is so of a partition whose move, or a stage of it, has just ended, where it seems not to have begun."""
         over = self._over.get(tp)
-        if over is None or time.monotonic() - over.at > SETTLE_SECONDS:
+        if over is None or self._clock.monotonic() - over.at > SETTLE_SECONDS:
             self._over.pop(tp, None)
             return None
         if state is not Status.PENDING or not (over.done or over.replicas == set(status.live[tp].replicas)):
@@ -124,7 +125,7 @@ class MetadataLag:
         self._forget(tp)
         del self._begun[tp]
         if not rests:
-            self._over[tp] = Over(time.monotonic(), begun.replicas, state is Status.DONE)
+            self._over[tp] = Over(self._clock.monotonic(), begun.replicas, state is Status.DONE)
         if rests and begun.accepted:
             self.cancelled = (*self.cancelled, tp)
             self._journal.note(events.CANCELLED, by="somebody else", partition=str(tp))
@@ -143,7 +144,7 @@ class MetadataLag:
             self._journal.note(events.ENDED, partition=str(tp), replica=str(replica), bytes=copied)
 
     def _doubtful(self, tp: TopicPartition, state: Status) -> bool:
-        now = time.monotonic()
+        now = self._clock.monotonic()
         return now - self._doubted_since.setdefault((tp, state), now) < SETTLE_SECONDS
 
     def _forget(self, tp: TopicPartition) -> None:

@@ -6,7 +6,6 @@ replicas than the setting asks for can never satisfy it: it counts by its replic
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
 from rebalance_lib.cluster import Cluster, PartitionMetadata
@@ -37,7 +36,7 @@ class MinIsr:
         return self._known[topic][1] if topic in self._known else 1
 
     def _learn(self, cluster: Cluster, topics: set[str]) -> None:
-        now = time.monotonic()
+        now = cluster.clock.monotonic()
         unknown = [topic for topic in topics if now - self._known.get(topic, (-KEPT_SECONDS, 1))[0] >= KEPT_SECONDS]
         if unknown:
             for topic, found in cluster.topic_configs(unknown, [MIN_INSYNC]).items():

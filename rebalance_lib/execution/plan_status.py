@@ -15,7 +15,6 @@ adding and 1 removing is moving; [1, 2] and, after a cancel, [2, 1] are pending;
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -92,7 +91,7 @@ def read_status(
     for _ in range(LOOKS - 1):
         if not suspects:
             break
-        time.sleep(LOOK_AGAIN_SECONDS)
+        cluster.clock.sleep(LOOK_AGAIN_SECONDS)
         status = _look(cluster, ends, whole_cluster=whole_cluster)
         suspects &= set(status.having(*doubted))
     # What is listed as moving elsewhere is so; what only shows other replicas may be a moment behind.

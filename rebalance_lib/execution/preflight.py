@@ -23,7 +23,6 @@ peak, that counts.
 from __future__ import annotations
 
 import math
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -221,9 +220,9 @@ def write_rates(
     """Bytes per second written to each partition, as its leader grows within some seconds; and what leaders have."""
     leaders = {tp: leader for tp in partitions if (leader := status.live[tp].leader) is not None}
     brokers = set(leaders.values()) & cluster.alive_brokers().keys()
-    earlier, begun = read_sizes(cluster, partitions, brokers), time.monotonic()
-    time.sleep(SAMPLE_SECONDS)
-    later, elapsed = read_sizes(cluster, partitions, brokers), time.monotonic() - begun
+    earlier, begun = read_sizes(cluster, partitions, brokers), cluster.clock.monotonic()
+    cluster.clock.sleep(SAMPLE_SECONDS)
+    later, elapsed = read_sizes(cluster, partitions, brokers), cluster.clock.monotonic() - begun
     grown = {
         tp: later.bytes.get((tp, leader), 0) - earlier.bytes.get((tp, leader), 0) for tp, leader in leaders.items()
     }

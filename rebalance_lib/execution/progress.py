@@ -10,7 +10,6 @@ Example: ``foo-0`` of 10 MB goes to two new brokers; one holds 10 MB, the other 
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -158,7 +157,7 @@ class Meter:
                 copied[broker] += self.size(tp) if broker in here else 0
         for copy in copies:
             copied[copy.broker] += copy.copied
-        return self._progress(status, dict(copied), dict(to_copy), copies), found
+        return self._progress(cluster.clock.monotonic(), status, dict(copied), dict(to_copy), copies), found
 
     def _learn(self, found: Sizes, partitions: Iterable[TopicPartition], status: PlanStatus) -> None:
         for tp in partitions:
@@ -167,9 +166,8 @@ class Meter:
                 self._sizes[tp] = found.bytes[tp, leader]
 
     def _progress(
-        self, status: PlanStatus, copied: Mapping[int, int], to_copy: Mapping[int, int], copies: list[Copy]
+        self, now: float, status: PlanStatus, copied: Mapping[int, int], to_copy: Mapping[int, int], copies: list[Copy]
     ) -> Progress:
-        now = time.monotonic()
         self._seen.append((now, sum(copied.values()), dict(copied)))
         while len(self._seen) > 2 and now - self._seen[0][0] > RATE_SECONDS:
             self._seen.popleft()

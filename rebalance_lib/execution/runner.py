@@ -7,7 +7,6 @@ back. A process that is killed cannot do this: whoever runs the plan again, or r
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -133,7 +132,14 @@ def run_plan(
         _leave_early(cluster, job, settings, tell)
         early = f"ended early: {type(error).__name__} {error}".rstrip()
         with _told(tell, "the record of the run could not be written"):
-            write_audit(job, settings, verdict=early, approved_by=approved_by, approved_at=approved_at)
+            write_audit(
+                job,
+                settings,
+                verdict=early,
+                approved_by=approved_by,
+                approved_at=approved_at,
+                written_at=cluster.clock.timestamp(),
+            )
         raise
 
 
@@ -156,9 +162,9 @@ def leave(cluster: Cluster, job: Job, settings: Settings, *, tell: Tell = lambda
     way: what is, is somebody else's.
     """
     tell = safely(tell)
-    journal = Journal(job.artifacts)
+    journal = Journal(job.artifacts, cluster.clock)
     with _told(tell, "that the run is left could not be noted, an engine elsewhere may go on"):
-        note_leaving(job.artifacts)
+        note_leaving(job.artifacts, cluster.clock)
     kept = None
     if settings.cancel_on_failure and _may_have_begun(job):
         kept = _cancel(cluster, job, journal, tell) or _moving(cluster, job)
@@ -203,7 +209,7 @@ def _cancel(cluster: Cluster, job: Job, journal: Journal, tell: Tell) -> str | N
             if attempt == CANCEL_ATTEMPTS:
                 tell(f"moves under way could not be cancelled: {error}")
                 return f"moves under way could not be cancelled and need it: {error}"
-            time.sleep(2.0 * attempt)
+            cluster.clock.sleep(2.0 * attempt)
             continue
         if cancelled:
             tell(f"{len(cancelled)} moves under way were cancelled ({listing(cancelled)}); run the plan again to go on")
@@ -240,7 +246,7 @@ def finish(
     """
     status = read_status(cluster, job.plan, job.before, doubted=(Status.DRIFTED, Status.PENDING))
     behind = [tp for tp in status.having(Status.DONE) if status.live[tp].leader != job.targets[tp][0]]
-    journal = Journal(job.artifacts)
+    journal = Journal(job.artifacts, cluster.clock)
     for start in range(0, len(behind), settings.election_batch):
         batch = behind[start : start + settings.election_batch]
         refused = elect(cluster, batch)
@@ -253,18 +259,25 @@ def finish(
             safely(tell)(f"{len(refused)} preferred leaders were not elected ({listing(refused)}): {first}")
     journal.flush()
     comparison = Comparison(status, [move for move in log_dir_moves(cluster, job.log_dirs) if not move.ended])
-    write_audit(job, settings, verdict=str(comparison), approved_by=approved_by, approved_at=approved_at)
+    write_audit(
+        job,
+        settings,
+        verdict=str(comparison),
+        approved_by=approved_by,
+        approved_at=approved_at,
+        written_at=cluster.clock.timestamp(),
+    )
     return comparison
 
 
 def elect(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicPartition, str]:
     """Elect preferred leaders, and wait until the brokers have heard of it; returns why some did not change."""
     refused = cluster.elect_preferred_leaders(partitions)
-    deadline = time.monotonic() + ELECTION_SECONDS
+    deadline = cluster.clock.monotonic() + ELECTION_SECONDS
     while True:
         live = cluster.partitions({tp.topic for tp in partitions})
         behind = [tp for tp in partitions if tp in live and live[tp].leader != live[tp].replicas[0]]
-        if refused.keys() >= set(behind) or time.monotonic() > deadline:
+        if refused.keys() >= set(behind) or cluster.clock.monotonic() > deadline:
             late = f"another broker still led it {ELECTION_SECONDS:.0f} s later"
             return {tp: refused.get(tp, late) for tp in behind}
-        time.sleep(0.2)
+        cluster.clock.sleep(0.2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -86,9 +86,9 @@ class Settings:
         caps = {name: getattr(self.pace, name) or 0 for name in CAPS}
         return {**self.pace.as_dict(), **caps, **own, "window": None if self.window is None else str(self.window)}
 
-    def open_at(self, moment: datetime | None = None) -> bool:
-        """Whether moves may begin at this moment, or now."""
-        return self.window is None or self.window.contains(moment or datetime.now(UTC))
+    def open_at(self, moment: datetime) -> bool:
+        """Whether moves may begin at this moment."""
+        return self.window is None or self.window.contains(moment)
 
 
 def _refuse(name: str, value: object, wanted: str) -> InvalidInputError:

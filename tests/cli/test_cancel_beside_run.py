@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.execution.run_lock import InUseError, locked
 from rebalance_lib.execution.throttles.apply import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
+from rebalance_lib.file_lock import InUseError
 from tests.execution.running import SLOW
 from tests.waiting import wait_for
 
@@ -76,16 +76,15 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path):
     state = Artifacts.at(tmp_path / "plan.json.state")
     script = (
         "import sys, time\nfrom rebalance_lib.artifacts import Artifacts\n"
-        "from rebalance_lib.execution.run_lock import locked\n"
-        "with locked(Artifacts(sys.argv[1]), make=True):\n    print('held', flush=True)\n    time.sleep(600)\n"
+        "with Artifacts(sys.argv[1]).locked(make=True):\n    print('held', flush=True)\n    time.sleep(600)\n"
     )
     holder = subprocess.Popen([sys.executable, "-c", script, state.uri], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
-    with pytest.raises(InUseError, match=r"plan\.json\.state is in use"), locked(state):
+    with pytest.raises(InUseError, match=r"plan\.json\.state is in use"), state.locked():
         pass
     os.kill(holder.pid, signal.SIGKILL)
-    with locked(state, seconds=120):
+    with state.locked(seconds=120):
         pass
     holder.wait()
     holder.stdout.close()
@@ -93,7 +92,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path):
 
 def test_where_nothing_was_kept_nothing_is_locked(tmp_path):
     state = Artifacts.at(tmp_path / "plan.json.state")
-    with locked(state), locked(state):
+    with state.locked(), state.locked():
         pass
     assert not (tmp_path / "plan.json.state").exists()
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import pytest
 
+from rebalance_lib.clock import Clock
 from rebalance_lib.cluster import Cluster, PartitionMetadata
 from rebalance_lib.errors import ClusterError, RebalanceError
 from rebalance_lib.execution import Executor, State, ask_to_cancel, executor, leave, metadata_lag
@@ -103,9 +103,9 @@ def test_a_move_that_has_just_ended_does_not_begin_again(tmp_path, monkeypatch):
     from rebalance_lib.plan import Plan
 
     job = Job(Plan.from_assignment({TP: [3, 2]}), Plan.from_assignment({TP: [1, 2]}), "c", Artifacts.at(tmp_path))
-    believed = MetadataLag(job, Journal(job.artifacts), lambda _: 1)
-    now = [time.monotonic()]
-    monkeypatch.setattr("rebalance_lib.execution.metadata_lag.time.monotonic", lambda: now[0])
+    now = [0.0]
+    monkeypatch.setattr(clock := Clock(), "monotonic", lambda: now[0])
+    believed = MetadataLag(job, Journal(job.artifacts), lambda _: 1, clock)
     believed.begin([Step(TP, 1, (3,), 1, replicas=(3, 2))], seen(Status.PENDING, 1, 2), accepted=True)
     assert believed.believe(seen(Status.DONE, 3, 2), []).by_partition[TP] is Status.DONE
     now[0] += SETTLE_SECONDS - 1
@@ -120,7 +120,7 @@ def test_a_stage_that_has_just_ended_does_not_begin_again(tmp_path):
     from rebalance_lib.plan import Plan
 
     job = Job(Plan.from_assignment({TP: [3, 4]}), Plan.from_assignment({TP: [1, 2]}), "c", Artifacts.at(tmp_path))
-    believed = MetadataLag(job, Journal(job.artifacts), lambda _: 1)
+    believed = MetadataLag(job, Journal(job.artifacts), lambda _: 1, Clock())
     believed.begin([Step(TP, 1, (3,), 1, replicas=(3, 2))], seen(Status.PENDING, 1, 2), accepted=True)
     ended = seen(Status.PENDING, 3, 2)
     assert believed.believe(ended, []).by_partition[TP] is Status.PENDING  # for the next stage

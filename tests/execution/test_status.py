@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+from rebalance_lib.clock import SYSTEM
 from rebalance_lib.execution import Status, read_status
 from rebalance_lib.execution import plan_status as status_module
 from rebalance_lib.execution.plan_status import PlanStatus
@@ -19,7 +22,7 @@ def looks(monkeypatch, *answers):
     monkeypatch.setattr(
         status_module, "_look", lambda *_, **__: PlanStatus(rest.pop(0) if len(rest) > 1 else rest[0], {}, {})
     )
-    return read_status(None, PLAN, PLAN).by_partition
+    return read_status(SimpleNamespace(clock=SYSTEM), PLAN, PLAN).by_partition
 
 
 def test_two_partitions_that_lag_in_turn_are_not_drift(monkeypatch):

@@ -20,7 +20,6 @@ back the set {1, 2}; then the order [2, 1] is submitted, which moves no data.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 from rebalance_lib.artifacts import Artifacts
@@ -241,15 +240,15 @@ def _replace(cluster: Cluster, prepared: Prepared) -> None:
     if not back:
         return
     cluster.reassign(dict.fromkeys(back))
-    deadline = time.monotonic() + CANCEL_SECONDS
+    deadline = cluster.clock.monotonic() + CANCEL_SECONDS
     while True:
         live = cluster.partitions({tp.topic for tp in back})
         if all(set(live[tp].replicas) == back[tp] for tp in back if tp in live):
             break
-        if time.monotonic() > deadline:
+        if cluster.clock.monotonic() > deadline:
             raise ClusterError(
                 f"the reassignment of {listing(list(back))} was cancelled but has not ended: verify again"
             )
-        time.sleep(0.2)
+        cluster.clock.sleep(0.2)
     targets = prepared.plan.as_dict()
     cluster.reassign({tp: targets[tp] for tp in back if tp in live and live[tp].replicas != targets[tp]})

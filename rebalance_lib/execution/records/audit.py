@@ -20,7 +20,9 @@ AUDIT = "audit.json"
 THROTTLES = (events.THROTTLE_SET, events.THROTTLE_CHANGED, events.THROTTLE_RESTORED)
 
 
-def write_audit(job: Job, settings: Settings, *, verdict: str, approved_by: str, approved_at: str) -> dict[str, Any]:
+def write_audit(
+    job: Job, settings: Settings, *, verdict: str, approved_by: str, approved_at: str, written_at: str
+) -> dict[str, Any]:
     """Write the record beside the other artifacts of the run, and return it."""
     journal = read_journal(job.artifacts)
     record = {
@@ -31,7 +33,7 @@ def write_audit(job: Job, settings: Settings, *, verdict: str, approved_by: str,
         "approved_at": approved_at,
         "settings": settings.as_dict(),
         "verdict": verdict,
-        "written_at": events.now(),
+        "written_at": written_at,
         "moves": moves(journal),
         "throttles": [event for event in journal if event["event"] in THROTTLES],
         "other": [event for event in journal if event["event"] not in (*THROTTLES, *MOVES)],

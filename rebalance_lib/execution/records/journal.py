@@ -10,11 +10,10 @@ Example: ``journal/20261116T201530.123456-1f3a.json`` holds ``[{"at": ..., "even
 
 from __future__ import annotations
 
-import uuid
-from datetime import UTC, datetime
 from typing import Any
 
 from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.clock import SYSTEM, Clock
 from rebalance_lib.errors import RebalanceError
 
 JOURNAL = "journal"
@@ -25,21 +24,22 @@ THROTTLE_SET, THROTTLE_CHANGED, THROTTLE_RESTORED = "throttle set", "throttle ch
 class Journal:
     """The events of one process, kept until they are flushed."""
 
-    def __init__(self, artifacts: Artifacts) -> None:
+    def __init__(self, artifacts: Artifacts, clock: Clock = SYSTEM) -> None:
+        self._clock = clock
         self._directory = artifacts / JOURNAL
         self._events: list[dict[str, Any]] = []
 
     def note(self, event: str, **facts: Any) -> None:
         """Add an event."""
-        self._events.append({"at": now(), "event": event, **facts})
+        self._events.append({"at": self._clock.timestamp(), "event": event, **facts})
 
     def flush(self) -> None:
         """Write what came since the last time; what cannot be written now is tried again with the next."""
         if not self._events:
             return
         try:
-            stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
-            self._directory.write_json(f"{stamp}-{uuid.uuid4().hex[:4]}.json", self._events)
+            stamp = self._clock.now().strftime("%Y%m%dT%H%M%S.%f")
+            self._directory.write_json(f"{stamp}-{self._clock.unique_id()[:4]}.json", self._events)
         except RebalanceError:
             return
         self._events = []
@@ -50,8 +50,3 @@ def read_journal(artifacts: Artifacts) -> list[dict[str, Any]]:
     directory = artifacts / JOURNAL
     events = [event for name in directory.files() if name.endswith(".json") for event in directory.read_json(name)]
     return sorted(events, key=lambda event: str(event["at"]))
-
-
-def now() -> str:
-    """This moment, as events have it."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")

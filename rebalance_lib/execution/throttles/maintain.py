@@ -45,7 +45,7 @@ def set_throttles(
     under way to its targets counts as its own. Nothing is set any more once the run is ``leaving``.
     """
     pace = settings.pace
-    journal = Journal(job.artifacts)
+    journal = Journal(job.artifacts, cluster.clock)
     if not tried(job.artifacts, job.plan, job.cluster_id):
         journal.note("run began", digest=job.plan.digest)
     brokers: list[int] = []

@@ -14,18 +14,17 @@ still under way: they need their throttle.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
 from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.clock import Clock
 from rebalance_lib.cluster import Cluster, Entries, Reassignment
 from rebalance_lib.cluster.values import DYNAMIC
 from rebalance_lib.errors import ClusterError, RebalanceError
 from rebalance_lib.execution.plan_status import listing
-from rebalance_lib.execution.run_lock import locked
 from rebalance_lib.execution.throttles.apply import (
     ALL_REPLICAS,
     REPLICA_LISTS,
@@ -131,7 +130,7 @@ def restore_stale_throttles(cluster: Cluster, runs: Artifacts, *, alive: Collect
 def _restore_dead(cluster: Cluster, run: Artifacts, cluster_id: str) -> Restored:
     """Put back what one run left, unless it lives, or its moves do."""
     try:
-        with locked(run):
+        with run.locked(clock=cluster.clock):
             moving = sorted(SavedThrottles(run, cluster_id).partitions & cluster.reassignments().keys())
             if not moving:
                 return restore_throttles(cluster, run)
@@ -209,6 +208,7 @@ def _restore_broker(cluster: Cluster, broker: int, rates: Mapping[str, Mapping[s
 def _set_rates(cluster: Cluster, broker: int, goal: Mapping[str, str | None]) -> None:
     cluster.alter_broker_config(broker, goal)
     _read_back(
+        cluster.clock,
         lambda: dynamic_rates(cluster, broker, tuple(goal)),
         lambda standing: all(standing.get(key) == value for key, value in goal.items()),
         f"broker {broker}, set to {dict(goal)},",
@@ -272,20 +272,20 @@ def _with_entries(
 
 def _wait_until_out(cluster: Cluster, own: Mapping[str, Mapping[str, set[str]]]) -> dict[str, Mapping[str, set[str]]]:
     """Wait until no list shows our entries; returns the topics that still do."""
-    deadline = time.monotonic() + READ_BACK_SECONDS
+    deadline = cluster.clock.monotonic() + READ_BACK_SECONDS
     left = _with_entries(own, _lists(cluster, own))
-    while left and time.monotonic() < deadline:
-        time.sleep(0.2)
+    while left and cluster.clock.monotonic() < deadline:
+        cluster.clock.sleep(0.2)
         left = _with_entries(left, _lists(cluster, left))
     return left
 
 
 def _read_back(
-    read: Callable[[], Mapping[str, str]], is_right: Callable[[Mapping[str, str]], bool], where: str
+    clock: Clock, read: Callable[[], Mapping[str, str]], is_right: Callable[[Mapping[str, str]], bool], where: str
 ) -> None:
     """Wait until the cluster shows what was set: it reaches the brokers a moment after the controller took it."""
-    deadline = time.monotonic() + READ_BACK_SECONDS
+    deadline = clock.monotonic() + READ_BACK_SECONDS
     while not is_right(standing := read()):
-        if time.monotonic() > deadline:
+        if clock.monotonic() > deadline:
             raise ClusterError(f"{where} still shows {standing} after {READ_BACK_SECONDS:.0f} s")
-        time.sleep(0.2)
+        clock.sleep(0.2)
