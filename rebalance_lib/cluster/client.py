@@ -101,7 +101,7 @@ class Cluster(Requests):
             if topic["error_code"] not in (NoError.errno, UnknownTopicOrPartitionError.errno):
                 error = for_code(topic["error_code"])
                 raise ClusterError(f"topic {topic['name']} could not be described: {error.__name__}")
-        ids = {topic["name"]: _topic_id(topic.get("topic_id")) for topic in described}
+        ids = {topic["name"]: _topic_id(topic) for topic in described}
         return {
             TopicPartition(topic["name"], entry["partition_index"]): PartitionMetadata(
                 replicas=tuple(entry["replica_nodes"]),
@@ -348,9 +348,10 @@ def _allowed(described: Mapping[str, Any]) -> frozenset[str]:
     return NEEDED_ON_CLUSTER if operations is None else frozenset(operations)
 
 
-def _topic_id(found: UUID | None) -> str:
-    """An id as Kafka prints it: 22 characters of URL-safe base64; empty where there is none."""
-    return "" if found is None or not found.int else urlsafe_b64encode(found.bytes).rstrip(b"=").decode()
+def _topic_id(described: Mapping[str, Any]) -> str:
+    """A topic's id as Kafka prints it, 22 characters of URL-safe base64; empty where brokers are too old for ids."""
+    found = UUID(str(described.get("topic_id") or UUID(int=0)))
+    return urlsafe_b64encode(found.bytes).rstrip(b"=").decode() if found.int else ""
 
 
 def _operation(change: Change) -> tuple[str, str | None]:

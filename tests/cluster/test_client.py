@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from rebalance_lib.cluster import Cluster
+from rebalance_lib.cluster import Cluster, RefusedError
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.execution.throttles.apply import RATES, REPLICA_LISTS
 from rebalance_lib.topology import TopicPartition
+from tests.everywhere import wait_until_gone
 
 
 def test_refused_partitions_are_named_with_the_reason(cluster, topic):
     name = topic("client-refused", [[1, 2]])
-    with pytest.raises(ClusterError, match="refused 1 of 1 partitions: client-refused-7: UnknownTopicOrPartition"):
-        cluster.reassign({TopicPartition(name, 7): [1]})
+    refused = TopicPartition(name, 7)
+    expected = "refused 1 of 2 partitions: client-refused-7: UnknownTopicOrPartition"
+    with pytest.raises(RefusedError, match=expected) as raised:
+        cluster.reassign({TopicPartition(name, 0): [1, 2], refused: [1]})
+    assert raised.value.refused == {refused: "UnknownTopicOrPartitionError"}
+
+
+def test_a_topic_that_is_created_again_has_another_id(cluster, kafka, topic):
+    name = topic("client-ids", [[1], [2]])
+    ids = {state.topic_id for state in cluster.partitions([name]).values()}
+    with kafka.admin() as admin:
+        admin.delete_topics([name])
+        wait_until_gone(cluster, name)
+    topic(name, [[1], [2]])
+    again = {state.topic_id for state in cluster.partitions([name]).values()}
+    assert [len(one) for one in [*ids, *again]] == [22, 22]
+    assert ids != again
 
 
 def test_unknown_topics_have_no_partitions_and_no_settings(cluster):
