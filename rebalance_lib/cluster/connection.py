@@ -12,7 +12,8 @@ import logging
 import random
 import re
 import ssl
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kafka import KafkaAdminClient
@@ -22,6 +23,7 @@ from kafka.errors import (
     KafkaTimeoutError,
     RequestTimedOutError,
     SaslAuthenticationFailedError,
+    UnknownBrokerIdError,
     UnsupportedSaslMechanismError,
 )
 from kafka.net.compat import KafkaNetClient
@@ -33,6 +35,7 @@ from rebalance_lib.errors import ClusterError, RebalanceError
 TELL_SECRETS = ("kafka.admin.client", "kafka.net.connection", "kafka.protocol.parser")  # loggers, at DEBUG
 BOOTSTRAP_MS, SERVER_MS = 10_000, 3_000  # to reach the cluster, and for each of several servers at least
 CONTROLLER_DRAWS = 8  # until another broker than the ones that did not answer is named
+RETRY_PAUSES = (0.2, 0.4, 0.8, 1.6)  # seconds between the attempts of a request that failed in passing
 UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 REFUSED_BY_TLS = re.compile(r"\[SSL: \w*(CERTIFICATE|UNKNOWN_CA)\w*\]")  # by either side; kafka-python keeps the words
 
@@ -169,6 +172,35 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
         if isinstance(failure, RequestTimedOutError | KafkaTimeoutError):
             self.unreached.add(node_id)
 
+    async def send_all(
+        self, requests: Mapping[int, Any], seconds: float, passing: Callable[[BaseException], bool]
+    ) -> dict[int, Any]:
+        """Send each broker its request, all at the same time; returns the response of each, or the error instead."""
+        deadline = time.monotonic() + seconds
+        sent = {
+            broker: self.call_soon(self._send_and_retry, broker, request, deadline, passing)
+            for broker, request in requests.items()
+        }
+        return {broker: await response for broker, response in sent.items()}
+
+    async def _send_and_retry(
+        self, broker: int, request: Any, deadline: float, passing: Callable[[BaseException], bool]
+    ) -> Any:
+        """The response; or the last error, if it is final, if the attempts are used up or the deadline is near."""
+        for pause in (*RETRY_PAUSES, None):
+            left_ms = (deadline - time.monotonic()) * 1000
+            try:
+                return await self.wait_for(self.send(request, broker, left_ms), left_ms)
+            except (KafkaError, RebalanceError, RuntimeError, OSError) as error:
+                failure = error
+            if pause is None or not passing(failure) or time.monotonic() + pause >= deadline:
+                break
+            if isinstance(failure, UnknownBrokerIdError):
+                self.cluster.request_update()
+            await self._net.sleep(pause)
+        self._unanswered(broker, failure)
+        return failure
+
     async def _build_transport(self, *arguments: Any, **options: Any) -> Any:
         """A transport that hands on what came before the other side hung up.
 
@@ -193,6 +225,21 @@ class _Client(KafkaNetClient):  # type: ignore[misc]
     def ask(self, broker: int, request: Any) -> Any:
         """Send a request to this broker, and wait for its answer."""
         return self._manager.run(self._manager.send, request, broker)
+
+    def ask_all(
+        self, requests: Mapping[int, Any], seconds: float, passing: Callable[[BaseException], bool]
+    ) -> dict[int, Any]:
+        """Send each broker its request, all at the same time, and wait for all responses, but no longer than that.
+
+        Args:
+            requests: By broker: one message each, since the client writes the version that its broker has into it.
+            seconds: The deadline for all together, retries included.
+            passing: Whether a request that failed like this is worth sending again.
+
+        Returns:
+            For each broker its response, or the error that came instead.
+        """
+        return dict(self._manager.run(self._manager.send_all, requests, seconds, passing))
 
     @property
     def failure(self) -> BaseException | None:

@@ -44,13 +44,12 @@ def _brokers(
 ) -> tuple[list[dict[str, Any]], dict[tuple[str, int, int], Holding]]:
     rows = []
     held: dict[tuple[str, int, int], Holding] = {}
+    described: dict[int, list[LogDir]] = {}
+    with suppress(ClusterError):
+        described = cluster.describe_log_dirs(entry["broker_id"] for entry in entries if not entry.get("is_fenced"))
     for entry in sorted(entries, key=lambda e: int(e["broker_id"])):
         broker = entry["broker_id"]
-        log_dirs: list[LogDir] = []
-        alive = not entry.get("is_fenced")
-        if alive:
-            with suppress(ClusterError):
-                log_dirs = cluster.log_dirs(broker)
+        log_dirs = described.get(broker, [])
         for log_dir in log_dirs:
             for replica in log_dir.replicas:
                 if not replica.future:
@@ -61,7 +60,7 @@ def _brokers(
                 "rack": entry["rack"],
                 "host": entry["host"],
                 "port": entry["port"],
-                "alive": alive,
+                "alive": not entry.get("is_fenced"),
                 "log_dirs": [
                     {"path": one.path, "total_bytes": one.total_bytes, "usable_bytes": one.usable_bytes}
                     for one in log_dirs

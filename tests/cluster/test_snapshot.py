@@ -60,6 +60,8 @@ def test_a_replica_that_is_only_being_added_does_not_raise_the_replication_facto
     set_broker(cluster, 2, {FOLLOWER_RATE: "10000"})
     cluster.reassign({partition: [2]})
     wait_for_replicas(cluster, name, {0: (2, 1)})
+    assert cluster.reassignments([partition, TopicPartition(name, 1)]).keys() == {partition}
+    assert cluster.reassignments([TopicPartition("snapshot-nothing", 0)]) == cluster.reassignments([]) == {}
     snapshot = take_snapshot(cluster)
     assert [(r["broker"], r["adding"], r["removing"]) for r in rows(snapshot, name)] == [
         (2, True, False),
