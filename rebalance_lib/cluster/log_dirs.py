@@ -9,15 +9,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import kafka
 from kafka.errors import NoError, ReplicaNotAvailableError, for_code
-from kafka.protocol.admin import DescribeLogDirsRequest
+from kafka.protocol.admin import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 
-from rebalance_lib.cluster.requests import ATTEMPTS, Requests
+from rebalance_lib.cluster.requests import ATTEMPTS, NOT_ANSWERED, Requests
 from rebalance_lib.cluster.values import HeldReplica, LogDir, Replica, ReplicaLogDir
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.topology import TopicPartition, by_topic
 
+NOT_ALTERED = "broker {broker} did not take the log dirs of its replicas"
 NOT_DESCRIBED = "broker {broker} did not describe its log dirs"
 
 
@@ -85,23 +85,24 @@ class LogDirRequests(Requests):
     def alter_replica_log_dirs(self, targets: Mapping[Replica, str]) -> list[Replica]:
         """Have each broker keep its replica in this log dir; returns the replicas that it does not hold yet.
 
-        A broker that does not hold the replica notes the log dir, and puts the replica there if it comes.
+        A broker that does not hold the replica notes the log dir, and puts the replica there if it comes. All brokers
+        concerned get their request, at the same time, whatever becomes of some.
         """
-        answer: dict[Any, Any] = {}
-        for broker in sorted({replica.broker for replica in targets}):
-            request = {
-                kafka.TopicPartitionReplica(*replica): log_dir
-                for replica, log_dir in targets.items()
-                if replica.broker == broker
-            }
-            what = f"broker {broker} did not take the log dirs of its replicas"
-            answer |= self._ask(what, "alter_replica_log_dirs", request)
-        errors = {replica: answer.get(kafka.TopicPartitionReplica(*replica)) for replica in targets}
+        responses = self._request_brokers(NOT_ALTERED, _alter_requests(targets), skip_silent=False)
+        errors = {
+            Replica(topic.topic_name, part.partition_index, broker): for_code(part.error_code)
+            for broker, response in responses.received.items()
+            for topic in response.results
+            for part in topic.partitions
+        }
         refused = {
-            replica: "not answered" if error is None else error.__name__
+            replica: error.__name__
             for replica, error in errors.items()
             if error not in (NoError, ReplicaNotAvailableError)
         }
+        for replica in targets:
+            if replica not in errors:
+                refused[replica] = str(responses.missing.get(replica.broker, NOT_ANSWERED))
         if refused:
             listed = ", ".join(f"{name} to {targets[name]}: {why}" for name, why in sorted(refused.items())[:10])
             raise ClusterError(f"Failed to alter dir for {listed}")
@@ -124,6 +125,18 @@ def _topics(partitions: Iterable[TopicPartition] | None) -> list[tuple[str, list
 
 def _describe_request(topics: list[tuple[str, list[int]]] | None) -> DescribeLogDirsRequest:
     return DescribeLogDirsRequest(topics=topics)
+
+
+def _alter_requests(targets: Mapping[Replica, str]) -> dict[int, AlterReplicaLogDirsRequest]:
+    """For each broker a request with its own replicas, by log dir."""
+    paths: dict[int, dict[str, list[TopicPartition]]] = {}
+    for replica, path in sorted(targets.items()):
+        partition = TopicPartition(replica.topic, replica.partition)
+        paths.setdefault(replica.broker, {}).setdefault(path, []).append(partition)
+    return {
+        broker: AlterReplicaLogDirsRequest(dirs=[(path, list(by_topic(own).items())) for path, own in held.items()])
+        for broker, held in paths.items()
+    }
 
 
 def _log_dirs(broker: int, response: Any) -> list[LogDir]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple, Self, TypeVar
 
-from kafka.errors import KafkaError, UnknownBrokerIdError
+from kafka.errors import KafkaError, KafkaTimeoutError, RequestTimedOutError, UnknownBrokerIdError
 
 from rebalance_lib.clock import SYSTEM, Clock
 from rebalance_lib.cluster.client_config import check_settings
@@ -169,7 +169,10 @@ class Requests:
             if not isinstance(outcome, BaseException):
                 responses.received[broker] = outcome
                 continue
-            message = f"{what.format(broker=broker)}: {type(outcome).__name__}: {outcome}"
+            reason = f"{type(outcome).__name__}: {outcome}"
+            if isinstance(outcome, KafkaTimeoutError | RequestTimedOutError):
+                reason = f"no answer within {seconds:g} s"
+            message = f"{what.format(broker=broker)}: {reason}"
             if _is_passing_failure(outcome):
                 self._silent_until[broker] = self.clock.monotonic() + SILENT_SECONDS
                 responses.missing[broker] = SilentError(message)
