@@ -1,8 +1,8 @@
 """The clock of one simulated process: simulated time, seen as that process sees it.
 
-Two processes never share a wall clock: each has an offset, and a fault may step it. ``monotonic`` starts at a number of
-its own in each process, as on real machines, so that comparing it between processes, or across a restart, goes wrong in a
-simulation too.
+Two processes never share a wall clock: each has an offset, and a fault may step it. ``monotonic`` starts at a number
+of its own in each process, as on real machines, so that comparing it between processes, or across a restart, goes
+wrong in a simulation too.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """Simulated time, and processes that run in it one at a time.
 
-Goal: code that was written to sleep, wait and make requests runs unchanged, thousands of times faster than real time, and
-in the same order each time.
+Goal: code that was written to sleep, wait and make requests runs unchanged, thousands of times faster than real time,
+and in the same order each time.
 
 A process is a greenlet: it runs until it sleeps. Sleeping puts its wake-up into a queue, ordered by time and, for the
-same time, by the order in which the entries were made. The scheduler takes the first entry, lets time advance to it, runs
-it, and tells whoever wants to know. Nothing else ever advances time, no thread is involved, and no clock is read.
+same time, by the order in which the entries were made. The scheduler takes the first entry, lets time advance to it,
+runs it, and tells whoever wants to know. Nothing else ever advances time, no thread is involved, and no clock is read.
 
-A process makes *calls*: requests to the cluster, operations of storage, sleeps. Each is counted, and it is there that a
-process can be killed: `Killed` is raised at the call it is in, and again at every later call, so that no clean-up code of a
-dead process reaches anything. ``kill_at_call(7)`` kills it at its seventh call, before that call has any effect, or after
-it, when the answer is on its way.
+A process makes *calls*: requests to the cluster, operations of storage, sleeps. Each is counted, and it is there that
+a process can be killed: `Killed` is raised at the call it is in, and again at every later call, so that no clean-up
+code of a dead process reaches anything. ``kill_at_call(7)`` kills it at its seventh call, before that call has any
+effect, or after it, when the answer is on its way.
 
 Example: two processes, one of which sleeps for 2 s and the other for 1 s.
 
@@ -33,7 +33,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any, TypeVar
 
-from greenlet import getcurrent, greenlet
+from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
 Answer = TypeVar("Answer")
 
@@ -157,7 +157,7 @@ class Process:
             self.finished = self.alive
         except Killed:
             pass
-        except BaseException as error:  # noqa: BLE001 - whatever ends the process is for the schedule to judge
+        except BaseException as error:
             # What clean-up code of a killed process raises in the place of `Killed` is nobody's error.
             self.error = error if self.alive else None
             self.finished = self.alive

@@ -3,12 +3,12 @@
 All processes share one `Disk`; each sees it through a `SimulatedStorage` of its own, which is an `Artifacts`, so that
 records, throttles and locks of the executor work on it unchanged.
 
-As on a real file system, a file appears whole or not at all, and stays so as long as the machine runs. Only a crash of the
-machine tells files that were synced from others: a file that was written during the last seconds and not durably is then
-lost, empty, or cut.
+As on a real file system, a file appears whole or not at all, and stays so as long as the machine runs. Only a crash of
+the machine tells files that were synced from others: a file that was written during the last seconds and not durably
+is then lost, empty, or cut.
 
-Example: ``throttles.json`` was written at second 100 as ``{}``, and again, not durably, at second 200. A crash at second
-203 leaves the new content, the content of second 100, nothing of the new one, or its first half.
+Example: ``throttles.json`` was written at second 100 as ``{}``, and again, not durably, at second 200. A crash at
+second 203 leaves the new content, the content of second 100, nothing of the new one, or its first half.
 
 Faults are attributes of the disk: `Disk.fail`, `Disk.heal`, `Disk.tear` and `Disk.crash`.
 """

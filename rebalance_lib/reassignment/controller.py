@@ -88,6 +88,7 @@ class Controller:
         self._rules = rules
         self._topics = dict(topics or {})
         self._deleting: set[str] = set()
+        self._offline: dict[TopicPartition, frozenset[int]] = {}
         self._reassigning = {partition for partition, state in self._partitions.items() if state.reassigning}
 
     @property
@@ -158,6 +159,47 @@ class Controller:
         self._brokers = self._brokers.unfence(broker)
         return lost + transitions
 
+    def unregister(self, broker: int) -> tuple[Transition, ...]:
+        """A broker is gone for good; its replicas stay assigned to it, and nothing more can be."""
+        transitions = self.fence(broker)
+        self._brokers = Brokers(self._brokers.registered - {broker}, self._brokers.alive)
+        return transitions
+
+    def fail_log_dir(self, broker: int, partitions: Iterable[TopicPartition]) -> tuple[Transition, ...]:
+        """A log dir of a live broker failed: to the partitions in it, the broker is as good as dead.
+
+        >>> from rebalance_lib.topology import TopicPartition
+        >>> t0, t1 = TopicPartition("t", 0), TopicPartition("t", 1)
+        >>> states = {t0: PartitionState.healthy(1, 2), t1: PartitionState.healthy(1, 2)}
+        >>> controller = Controller(states, Brokers.all_alive(1, 2))
+        >>> [transition] = controller.fail_log_dir(1, [t0])
+        >>> transition.after.leader, controller.state(t1).leader
+        (2, 1)
+        """
+        transitions: list[Transition] = []
+        for partition in sorted(partitions):
+            transitions += self._step(partition, inputs.FenceBroker(broker))
+            self._offline[partition] = self._offline.get(partition, frozenset()) | {broker}
+        return tuple(transition for transition in transitions if transition.events)
+
+    def restore_log_dir(self, broker: int, partitions: Iterable[TopicPartition]) -> tuple[Transition, ...]:
+        """The broker has these partitions again, in another log dir or in the one that failed."""
+        transitions: list[Transition] = []
+        for partition in sorted(partitions):
+            self._offline[partition] = self._offline.get(partition, frozenset()) - {broker}
+            transitions += self._step(partition, inputs.UnfenceBroker(broker)) if broker in self._brokers.alive else ()
+        return tuple(transition for transition in transitions if transition.events)
+
+    def add_partitions(self, partitions: Mapping[TopicPartition, PartitionState]) -> None:
+        """Create topics, or give topics more partitions."""
+        for partition, state in partitions.items():
+            self._partitions[partition] = state
+            self._by_topic.setdefault(partition.topic, set()).add(partition)
+
+    def configure_topic(self, topic: str, settings: TopicSettings) -> None:
+        """Change what a topic's configuration says, from the next step on."""
+        self._topics[topic] = settings
+
     def delete_topic(self, topic: str) -> tuple[Transition, ...]:
         """Delete a topic: at once, or, before KRaft, when none of its partitions moves any more."""
         partitions = sorted(self._by_topic.get(topic, ()))
@@ -186,8 +228,15 @@ class Controller:
     def _step(self, partition: TopicPartition, request: Input) -> tuple[Transition, ...]:
         before = self.state(partition)
         topic = self._topics.get(partition.topic, TopicSettings())
-        outcome = self._rules.step(before, request, self._brokers, topic)
+        brokers = self._brokers
+        if offline := self._offline.get(partition):
+            if isinstance(request, inputs.UnfenceBroker) and request.broker in offline:
+                return ()  # the broker is back, this replica of it is not
+            brokers = Brokers(brokers.registered, brokers.alive - offline)
+        outcome = self._rules.step(before, request, brokers, topic)
         self._partitions[partition] = outcome.state
+        if offline:
+            self._offline[partition] = offline.intersection(outcome.state.replicas)
         if outcome.state.reassigning:
             self._reassigning.add(partition)
         else:
@@ -204,6 +253,8 @@ class Controller:
         self._deleting.discard(topic)
         partitions = sorted(self._by_topic.pop(topic))
         self._reassigning.difference_update(partitions)
+        for partition in partitions:
+            self._offline.pop(partition, None)
         return tuple(
             Transition(partition, DeleteTopic(), self._partitions.pop(partition), None, (TopicDeleted(),))
             for partition in partitions
