@@ -1,0 +1,183 @@
+"""What must hold when all is over: the run, what people asked for, and the next snapshot.
+
+    liveness    once faults have ceased, every process ends by itself in bounded simulated time
+    targets     every partition is at its target, or the run names it with the reason
+    moves_left  no move of the run is under way any more, unless the run says that it must go on
+    throttles   as they were before the run, plus what others changed since
+    record      the record of the run is there and complete
+
+Like `simulator.invariants`, this is judged by the truth of the cluster, the log of requests, and what faults did.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from rebalance_lib.topology import TopicPartition
+from simulator.configs import LOG_DIR_RATE, RATES, REPLICA_LISTS
+
+if TYPE_CHECKING:
+    from simulator.invariants import Invariants
+    from simulator.supervisor import Run
+    from simulator.world import World
+
+UNWRITTEN_SECONDS = 15.0  # what happened so shortly before a process was killed may be missing in the record
+
+
+def judge_end(world: World, invariants: Invariants) -> None:
+    """Judge the end of a simulation."""
+    if not world.supervisor.done:
+        working = [process.name for process in world.supervisor.working]
+        invariants.violate(
+            "liveness",
+            f"faults have ceased {world.scheduler.now - world.calm_at:.0f} s ago, {working or 'nobody'} still works",
+        )
+        return
+    _targets(world, invariants)
+    _moves_left(world, invariants)
+    _rates(world, invariants)
+    _lists(world, invariants)
+    _record(world, invariants)
+
+
+def _targets(world: World, invariants: Invariants) -> None:
+    """The last run is judged: after a rollback, what the first run did is undone or named by the rollback."""
+    run = world.supervisor.run
+    ledger = world.ledger
+    # A person may end a run, bound its time or take topics out of it: what was not moved then is no failure.
+    if ledger.cancelled_at is not None or ledger.max_run_time:
+        return
+    states = world.cluster.partitions
+    for tp, target in run.job.targets.items():
+        if tp.topic in ledger.excluded or tp not in states:
+            continue  # of a topic that was deleted, nothing is left to move
+        wrong = _where(world, run, tp, target)
+        if wrong and not _named(run, tp):
+            invariants.violate("targets", f"{tp} {wrong}; the run does not say why: {_verdict(run)}")
+
+
+def _where(world: World, run: Run, tp: TopicPartition, target: tuple[int, ...]) -> str:
+    """How a partition is not at its target; empty if it is."""
+    state = world.cluster.partitions[tp].state
+    if state.replicas != target or state.reassigning:
+        return f"is on {list(state.replicas)}, not on {list(target)}"
+    # Whoever died for good after its copy had arrived, or lost its log dir, is missed in the ISR, not at the target.
+    lost = set(target) - set(state.isr) - world.ledger.gone
+    lost -= {
+        broker for broker in lost if not all(one.online for one in world.cluster.brokers[broker].log_dirs.values())
+    }
+    if lost:
+        return f"is not in sync on {sorted(lost)}"
+    logs = world.cluster.partitions[tp].logs
+    for replica, path in run.job.log_dirs.items():
+        if (
+            (replica.topic, replica.partition) == tp
+            and replica.broker in logs
+            and replica.broker not in world.ledger.gone
+        ):
+            log = logs[replica.broker]
+            broken = not all(one.online for one in world.cluster.brokers[replica.broker].log_dirs.values())
+            if log.path != path and not broken:
+                return f"is in {log.path} of broker {replica.broker}, not in {path}"
+    return ""
+
+
+def _named(run: Run, tp: TopicPartition) -> bool:
+    """Whether the run says of a partition why it is not at its target."""
+    if tp in run.said.set_aside:
+        return True
+    text = run.last_error or ("" if hasattr(run.said.ending, "set_aside") else _verdict(run))
+    return str(tp) in text
+
+
+def _verdict(run: Run) -> str:
+    said = run.said
+    verdict = getattr(said.ending, "verdict", None) or str(said.ending)
+    return f"{verdict} {said.report.holds if said.report else ''} {run.last_error}"
+
+
+def _moves_left(world: World, invariants: Invariants) -> None:
+    told = " ".join([*world.supervisor.stale.left.values(), *world.supervisor.run.said.left.values()])
+    for tp in world.ledger.own:
+        # A move whose originals are lost must not be cancelled; it keeps its throttle, and both are named.
+        if str(tp) not in told and "go on" not in told and "under way" not in told:
+            invariants.violate("moves_left", f"{tp} is still being moved, and nobody says so: {told or 'nothing left'}")
+
+
+def _rates(world: World, invariants: Invariants) -> None:
+    ledger, cluster = world.ledger, world.cluster
+    left = {**world.supervisor.run.said.left, **world.supervisor.stale.left}
+    for broker in cluster.brokers:
+        if broker in ledger.gone or (f"broker {broker}" in left and _excused(world, broker)):
+            continue
+        for key in (*RATES, LOG_DIR_RATE):
+            found = cluster.configs.brokers.get(broker, {}).get(key) or None
+            shadow, before = ledger.rates.get((broker, key)), ledger.rates_before.get((broker, key))
+            # Others deleted a rate while ours was there: whether they meant ours or the one before nobody knows.
+            allowed: set[str | None] = {shadow, before} if shadow is None else {shadow}
+            # With a ceiling, a rate that others lowered is set to ours again, which is documented; then the one before
+            # theirs is restored.
+            if world.settings.throttle_ceiling is not None:
+                allowed.add(before)
+            if found not in allowed:
+                invariants.violate(
+                    "throttles",
+                    f"{key} of broker {broker} is {found}, it should be {shadow}; left: {left or 'nothing'}",
+                )
+
+
+def _excused(world: World, broker: int) -> bool:
+    """A rate may stay where moves under way need it, and the run names it."""
+    return bool(world.ledger.own or world.ledger.foreign) or broker in world.ledger.gone
+
+
+def _lists(world: World, invariants: Invariants) -> None:
+    ledger, cluster = world.ledger, world.cluster
+    left = world.supervisor.stale.left
+    for topic in sorted({tp.topic for tp in cluster.partitions}):
+        if f"topic {topic}" in left and ledger.own:
+            continue
+        for key in REPLICA_LISTS:
+            value = cluster.configs.topics.get(topic, {}).get(key)
+            found = set(filter(None, (value or "").split(",")))
+            expected = ledger.entries.get((topic, key), set())
+            ever = ledger.entries_of_others.get((topic, key), set()) | expected
+            shared = {entry for where, entry in ledger.shared_entries if where == topic}
+            if more := sorted(found - ever):
+                invariants.violate("throttles", f"{key} of {topic} has {more} of the run; left: {left or 'nothing'}")
+            if less := sorted(expected - found - shared):
+                invariants.violate("throttles", f"{key} of {topic} lacks {less} of somebody else")
+
+
+def _record(world: World, invariants: Invariants) -> None:
+    """Every move that was begun is in the record, but for the last moments of a process that was killed."""
+    run, ledger = world.supervisor.run, world.ledger
+    if ledger.storage_broken:
+        return  # what could not be written, or was torn, can not be complete
+    found = world.disk.files.get(f"{world.uri}/{run.directory}/audit.json")
+    begun = [
+        request
+        for request in world.cluster.requests
+        if request.name == "reassign"
+        and request.applied
+        and any(target is not None for target in request.changes.values())
+        if world.plan_of(request.process).run is run
+    ]
+    if found is None:
+        if begun:
+            invariants.violate("record", f"there is no audit.json, though {len(begun)} requests were applied")
+        return
+    record: dict[str, Any] = json.loads(found)
+    recorded = {move["partition"] for move in record["moves"]}
+    for request in begun:
+        killed = world.killed_at.get(request.process)
+        if killed is not None and killed - request.time <= UNWRITTEN_SECONDS + world.schedule.interval:
+            continue
+        lost = [
+            str(tp)
+            for tp, target in request.changes.items()
+            if target is not None and tp not in request.refused and str(tp) not in recorded
+        ]
+        if lost:
+            invariants.violate("record", f"audit.json lacks the moves of {lost}, requested at {request.time:.1f} s")

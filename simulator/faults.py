@@ -1,0 +1,527 @@
+"""What strikes: one function for each kind of fault, with a name in words.
+
+Each does to the world what happens in real life, and notes in the ledger what an executor can not be blamed for.
+Faults that last end by themselves after ``seconds``. What others do to throttles and reassignments is done to the truth
+of the cluster, without a client of ours.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from rebalance_lib.cluster.values import Entries
+from rebalance_lib.errors import RebalanceError
+from rebalance_lib.topology import TopicPartition
+from simulator import operator
+from simulator.cluster import NewPartition
+from simulator.configs import MIN_ISR, RATES, REPLICA_LISTS
+from simulator.ledger import Change
+from simulator.operator import Place
+from simulator.shape import Fault
+
+if TYPE_CHECKING:
+    from simulator.world import World
+
+REFUSAL = "InvalidReplicationAssignmentError"
+FAR = 1e9
+
+
+def strike(world: World, fault: Fault, struck: Counter[str]) -> None:
+    """Let a fault strike, unless everything is over; count it if it did anything."""
+    if world.supervisor.done:
+        return
+    world.note("fault", str(fault))
+    if FAULTS[fault.kind](world, **fault.args) is not False:
+        struck[fault.kind] += 1
+
+
+def _later(world: World, seconds: float, action: Callable[[], Any]) -> None:
+    world.scheduler.at(world.scheduler.now + seconds, action)
+
+
+# Brokers and the controller
+
+
+def broker_dies(world: World, broker: int, seconds: float, clean: bool) -> bool | None:
+    """A broker dies, is fenced, and comes back later."""
+    if not world.cluster.brokers[broker].up or broker in world.ledger.gone:
+        return False
+    world.cluster.kill_broker(broker)
+    _later(world, seconds, lambda: _returns(world, broker, clean=clean))
+    return None
+
+
+def _returns(world: World, broker: int, *, clean: bool) -> None:
+    if broker not in world.ledger.gone:
+        world.note("fault", f"broker returns (broker {broker})")
+        world.cluster.start_broker(broker, clean=clean)
+        world.ledger.returned[broker] = world.scheduler.now
+
+
+def broker_never_returns(world: World, broker: int, unregistered: bool) -> None:
+    """A broker dies for good; perhaps it is removed from the cluster, too."""
+    world.ledger.gone.add(broker)
+    if unregistered:
+        world.cluster.unregister_broker(broker)
+    else:
+        world.cluster.kill_broker(broker)
+
+
+def broker_hangs(world: World, broker: int, seconds: float) -> bool | None:
+    """A broker stays alive for the controller, and answers nobody."""
+    if not world.cluster.brokers[broker].working:
+        return False
+    world.cluster.hang_broker(broker)
+    _later(world, seconds, lambda: _resumes(world, broker))
+    return None
+
+
+def _resumes(world: World, broker: int) -> None:
+    world.note("fault", f"broker resumes (broker {broker})")
+    world.cluster.resume_broker(broker)
+    world.ledger.returned[broker] = world.scheduler.now
+
+
+def log_dir_fails(world: World, broker: int, log_dir: str) -> bool | None:
+    """A log dir fails, for good; a broker that has no other stops."""
+    if log_dir not in world.cluster.brokers[broker].log_dirs:
+        return False
+    world.cluster.fail_log_dir(broker, log_dir)
+    if not world.cluster.brokers[broker].up:
+        world.ledger.gone.add(broker)
+    return None
+
+
+def log_dirs_slow(world: World, broker: int, seconds: float, delay: float) -> None:
+    """A broker takes its time to answer DescribeLogDirs."""
+    world.cluster.network.log_dirs_delay[broker] = delay
+    _later(world, seconds, lambda: world.cluster.network.log_dirs_delay.pop(broker, None))
+
+
+def log_dirs_silent(world: World, broker: int, seconds: float) -> None:
+    """A broker never answers DescribeLogDirs, and everything else."""
+    log_dirs_slow(world, broker, seconds, float("inf"))
+
+
+def controller_fails_over(world: World, seconds: float) -> None:
+    """No controller is active for a while."""
+    world.cluster.fail_controller(seconds)
+    world.ledger.trouble(world.scheduler.now + seconds)
+
+
+# Requests
+
+
+def answer_lost(world: World, what: str, reset: bool) -> None:
+    """The answer to the next request of a kind is lost, after the request was applied."""
+    _lose(world, what, applied=True, reset=reset)
+
+
+def request_lost(world: World, what: str, reset: bool) -> None:
+    """The next request of a kind is lost on its way."""
+    _lose(world, what, applied=False, reset=reset)
+
+
+def _lose(world: World, what: str, *, applied: bool, reset: bool) -> None:
+    until = world.calm_at + 1.0
+    world.cluster.network.lose(None if what == "any" else what, applied=applied, reset=reset, until=until)
+    world.ledger.trouble(world.scheduler.now)
+
+
+def partition_refused(world: World, topic: str, partition: int, seconds: float) -> None:
+    """The controller refuses new replicas of one partition."""
+    until = world.scheduler.now + seconds
+    world.cluster.network.refuse(TopicPartition(topic, partition), REFUSAL, until)
+
+
+def credentials_expire(world: World, seconds: float) -> None:
+    """Every request fails until somebody renews the credentials."""
+    network, until = world.cluster.network, world.scheduler.now + seconds
+    network.credentials_expired_until = max(network.credentials_expired_until, until)
+    world.ledger.trouble(until)
+
+
+# Storage
+
+
+def storage_fails(world: World, seconds: float, what: str) -> None:
+    """The storage of the run's records fails for a while."""
+    until = world.scheduler.now + seconds
+    world.disk.fail({"reads": "read", "writes": "write", "both": "both"}[what], until=until)
+    world.ledger.trouble(until)
+    world.ledger.storage_broken = True
+
+
+def storage_fails_forever(world: World, what: str) -> None:
+    """The storage of the run's records fails until the run is over and somebody replaces it."""
+    world.disk.fail({"writes": "write", "both": "both"}[what])
+    world.ledger.trouble(FAR)
+    world.ledger.storage_broken = True
+
+
+def file_torn(world: World, name: str, how: str) -> bool | None:
+    """A file is cut, or empty."""
+    paths = [path for path in sorted(world.disk.files) if f"/{name}" in path]
+    if not paths:
+        return False
+    for path in paths[-1:]:
+        world.disk.tear(path, 0.6 if how == "cut" else 0.0)
+        world.note("fault", f"{path} is {how}")
+    world.ledger.storage_broken = world.ledger.files_torn = True
+    return None
+
+
+# Processes and clocks
+
+
+def process_killed(world: World, after_calls: int, applied: bool, restart_after: float) -> bool | None:
+    """A process of the run is killed at one of its next calls, before it has an effect or after."""
+    working = world.supervisor.working
+    if not working:
+        return False
+    process = working[0]
+    process.kill_at_call(process.calls + after_calls, after=applied)
+    world.supervisor.restart_after(restart_after)
+    return None
+
+
+def machine_crashes(world: World, restart_after: float) -> bool | None:
+    """All processes are killed, and what was not synced to disk is lost or damaged."""
+    working = world.supervisor.working
+    if not working:
+        return False
+    for process in working:
+        process.kill()
+    world.supervisor.restart_after(restart_after)
+    damaged = world.disk.crash(world.scheduler.now, world.rng)
+    for path in damaged:
+        world.note("fault", f"{path} is damaged")
+    world.ledger.storage_broken |= bool(damaged)
+    world.ledger.files_torn |= bool(damaged)
+    return None
+
+
+def process_hangs(world: World, seconds: float) -> bool | None:
+    """A process of the run is stopped for a while, as a machine that swaps stops it."""
+    working = world.supervisor.working
+    if not working:
+        return False
+    working[0].hang(world.scheduler.now + seconds)
+    world.ledger.trouble(world.scheduler.now + seconds)
+    return None
+
+
+def second_executor(world: World) -> bool | None:
+    """Somebody starts the same run a second time, or Airflow takes a triggerer for dead that is not."""
+    if not world.supervisor.working:
+        return False
+    world.supervisor.second()
+    return None
+
+
+def clock_steps(world: World, by: float) -> None:
+    """The wall clock of all machines is set to another time."""
+    world.clock_offset += by
+    for clock in world.clocks:
+        clock.offset += by
+
+
+def clocks_differ(world: World, by: float) -> None:
+    """Processes that are started from now on see another wall clock, as those on another machine do."""
+    world.clock_offset += by
+
+
+# Topics
+
+
+def topic_deleted(world: World, topic: str) -> bool | None:
+    """A topic is deleted."""
+    if not world.cluster.controller_active or not world.cluster.topic_partitions(topic):
+        return False
+    world.cluster.delete_topic(topic)
+    world.ledger.deleted[topic] = world.scheduler.now
+    world.ledger.lost_list(topic, world.scheduler.now)
+    return None
+
+
+def topic_recreated(world: World, topic: str, seconds: float, same: bool) -> bool | None:
+    """A topic is deleted, and created again under the same name, on the same brokers or on others."""
+    if topic_deleted(world, topic) is False:
+        return False
+    _later(world, seconds, lambda: _create_again(world, topic, same=same))
+    return None
+
+
+def _create_again(world: World, topic: str, *, same: bool) -> None:
+    shape = world.schedule.shape.topic(topic)
+    alive = sorted(broker for broker in world.cluster.brokers if world.cluster.brokers[broker].up)
+    partitions = []
+    for one in shape.partitions:
+        wanted = one.replicas if same else tuple(reversed(one.replicas))
+        replicas = tuple(broker for broker in wanted if broker in alive)
+        partitions.append(NewPartition(replicas or tuple(alive[:1]), one.size / 2, float(one.write_rate)))
+    if world.cluster.topic_partitions(topic) or not alive:
+        return
+    world.note("fault", f"topic is created again (topic {topic})")
+    world.cluster.create_topic(topic, partitions, {MIN_ISR: str(shape.min_isr)})
+    world.ledger.recreated[topic] = world.scheduler.now
+    world.ledger.deleted.pop(topic, None)
+
+
+def partitions_added(world: World, topic: str, count: int) -> bool | None:
+    """A topic gets more partitions."""
+    alive = sorted(broker for broker in world.cluster.brokers if world.cluster.brokers[broker].up)
+    if not world.cluster.topic_partitions(topic) or not alive:
+        return False
+    world.cluster.add_partitions(topic, [NewPartition(tuple(alive[:1]), 1_000_000.0) for _ in range(count)])
+    return None
+
+
+def topic_config_changed(world: World, topic: str, min_isr: int) -> bool | None:
+    """Somebody changes the min ISR of a topic."""
+    if world.cluster.alter_topic_config(topic, {MIN_ISR: str(min_isr)}) is not None:
+        return False
+    for tp in world.cluster.topic_partitions(topic):
+        world.ledger.isr_shrunk[tp] = world.scheduler.now
+    return None
+
+
+# Other tools
+
+
+def foreign_reassignment(world: World, topic: str, partition: int, replicas: list[int], throttled: bool) -> bool | None:
+    """Another tool moves a partition; some do it with a throttle."""
+    tp, now = TopicPartition(topic, partition), world.scheduler.now
+    if tp not in world.cluster.partitions or any(not world.cluster.brokers[broker].up for broker in replicas):
+        return False
+    if not world.cluster.foreign_reassign(tp, replicas):
+        return False
+    world.ledger.own.pop(tp, None)
+    world.ledger.foreign_touched[tp] = now
+    if world.cluster.state(tp).reassigning:
+        world.ledger.foreign[tp] = now
+    if throttled:
+        for broker in replicas:
+            _foreign_entry(world, topic, f"{partition}:{broker}")
+    return None
+
+
+def foreign_cancel(world: World, topic: str, partition: int) -> bool | None:
+    """Another tool cancels the reassignment of a partition, or of another of the plan."""
+    wanted = TopicPartition(topic, partition)
+    moving = sorted(world.cluster.reassignments())
+    if not moving:
+        return False
+    tp = wanted if wanted in moving else moving[0]
+    if not world.cluster.foreign_cancel(tp):
+        return False
+    world.ledger.foreign_touched[tp] = world.scheduler.now
+    return None
+
+
+def foreign_verify(world: World, topics: list[str]) -> bool | None:
+    """``kafka-reassign-partitions --verify`` of others: it deletes the lists of its topics, and all rates."""
+    now = world.scheduler.now
+    existing = [topic for topic in topics if world.cluster.topic_partitions(topic)]
+    if not world.cluster.foreign_delete_throttles(existing):
+        return False
+    for topic in existing:
+        world.ledger.lost_list(topic, now)
+    for broker, one in world.cluster.brokers.items():
+        if one.working:
+            world.ledger.set_rate(broker, None, now)
+    return None
+
+
+def foreign_throttle_set(world: World, broker: int = 0, rate: int = 0, topic: str = "", entry: str = "") -> bool | None:
+    """Another tool sets the rates of a broker, or adds to the lists of a topic."""
+    if topic:
+        return None if _foreign_entry(world, topic, entry) else False
+    if not world.cluster.brokers[broker].working:
+        return False
+    if not world.cluster.foreign_set_throttle({broker: dict.fromkeys(RATES, str(rate))}, {}):
+        return False
+    world.ledger.set_rate(broker, str(rate), world.scheduler.now)
+    return None
+
+
+def _foreign_entry(world: World, topic: str, entry: str) -> bool:
+    configs, ledger = world.cluster.configs, world.ledger
+    lists = configs.topics.get(topic, {})
+    if not world.cluster.topic_partitions(topic) or "*" in lists.values() or not world.cluster.controller_active:
+        return False
+    for key in REPLICA_LISTS:
+        if entry in lists.get(key, "").split(",") and entry not in ledger.entries.get((topic, key), ()):
+            ledger.shared_entries.add((topic, entry))
+    world.cluster.foreign_set_throttle({}, {topic: dict.fromkeys(REPLICA_LISTS, Entries((entry,)))})
+    ledger.add_entry(topic, entry, world.scheduler.now)
+    # Whether the run would want this very entry later on is not known: Kafka keeps no count of who added one.
+    ledger.shared_entries.add((topic, entry))
+    return True
+
+
+def foreign_throttle_deleted(world: World, broker: int = 0, topic: str = "") -> bool | None:
+    """Another tool deletes the rates of a broker, or the lists of a topic."""
+    now = world.scheduler.now
+    if topic:
+        if not world.cluster.topic_partitions(topic) or not world.cluster.controller_active:
+            return False
+        world.cluster.foreign_set_throttle({}, {topic: dict.fromkeys(REPLICA_LISTS)})
+        world.ledger.lost_list(topic, now)
+        return None
+    if not world.cluster.brokers[broker].working or not world.cluster.controller_active:
+        return False
+    world.cluster.alter_broker_config(broker, dict.fromkeys(RATES))
+    world.ledger.set_rate(broker, None, now)
+    return None
+
+
+# People
+
+
+def _ask(world: World, kind: str, value: object, noted: Callable[[float], None]) -> bool | None:
+    """A person makes a request of the run; if it cannot be written down, they see that it failed."""
+    run = world.supervisor.run
+    if not operator.supports(kind) or run.ended or run.name != "run":
+        return False
+
+    def main(place: Place) -> None:
+        operator.ask(place.storage, place.clock, kind, value)
+        noted(world.scheduler.now)
+        world.ledger.asked.append(kind)
+
+    def tolerant(place: Place) -> None:
+        try:
+            main(place)
+        except RebalanceError as error:
+            world.note("person", f"could not ask for {kind}: {error}")
+
+    world.spawn("person", run.directory, tolerant)
+    return None
+
+
+def request_cancel(world: World) -> bool | None:
+    """A person ends the run."""
+
+    def noted(now: float) -> None:
+        world.ledger.cancelled_at = now
+
+    return _ask(world, "cancel", None, noted)
+
+
+def request_rollback(world: World) -> bool | None:
+    """A person ends the run, and runs the way back when it has ended."""
+    found = request_cancel(world)
+    world.supervisor.wants_rollback = found is not False
+    return found
+
+
+def request_throttle(world: World, part: float) -> bool | None:
+    """A person changes the throttle."""
+    throttle = world.settings.pace.throttle
+    if throttle is None:
+        return False
+    rate = max(100_000, int(throttle * part))
+    return _ask(world, "throttle", rate, lambda now: world.ledger.throttle.append(Change(now, float(rate))))
+
+
+def request_pause(world: World, seconds: float) -> bool | None:
+    """A person pauses the run, and resumes it later."""
+
+    def noted(now: float) -> None:
+        world.ledger.paused.append((now, now + seconds))
+
+    found = _ask(world, "pause", None, noted)
+    if found is not False:
+        _later(world, seconds, lambda: _ask(world, "resume", None, lambda _: None))
+    return found
+
+
+def request_caps(world: World, cap: str, value: int) -> bool | None:
+    """A person changes a cap."""
+    return _ask(world, cap, value, lambda now: world.ledger.caps.setdefault(cap, []).append(Change(now, float(value))))
+
+
+def request_window(world: World, open: bool, seconds: float) -> bool | None:  # noqa: A002
+    """A person sets a window that is closed now, and opens it later; or one that is open."""
+    # Simulated time begins at midnight UTC.
+    if open:
+        return _ask(world, "window", "00:00-23:59", lambda _: None)
+
+    def noted(now: float) -> None:
+        world.ledger.closed.append((now, now + seconds))
+
+    found = _ask(world, "window", "11:00-13:00", noted)
+    if found is not False:
+        _later(world, seconds, lambda: _ask(world, "window", "00:00-23:59", lambda _: None))
+    return found
+
+
+def request_order(world: World, order: str) -> bool | None:
+    """A person changes the order of moves."""
+    return _ask(world, "order", order, lambda _: None)
+
+
+def request_exclude_topics(world: World, topic: str) -> bool | None:
+    """A person takes a topic out of the run."""
+
+    def noted(now: float) -> None:
+        world.ledger.excluded[topic] = now
+
+    return _ask(world, "exclude_topics", [topic], noted)
+
+
+def request_max_run_time(world: World, limit: int) -> bool | None:
+    """A person bounds the time of the run."""
+
+    def noted(_: float) -> None:
+        world.ledger.max_run_time = True
+
+    return _ask(world, "max_run_time", limit, noted)
+
+
+FAULTS: dict[str, Callable[..., bool | None]] = {
+    function.__name__: function
+    for function in (
+        broker_dies,
+        broker_never_returns,
+        broker_hangs,
+        log_dir_fails,
+        log_dirs_slow,
+        log_dirs_silent,
+        controller_fails_over,
+        answer_lost,
+        request_lost,
+        partition_refused,
+        credentials_expire,
+        storage_fails,
+        storage_fails_forever,
+        file_torn,
+        process_killed,
+        machine_crashes,
+        process_hangs,
+        second_executor,
+        clock_steps,
+        clocks_differ,
+        topic_deleted,
+        topic_recreated,
+        partitions_added,
+        topic_config_changed,
+        foreign_reassignment,
+        foreign_cancel,
+        foreign_verify,
+        foreign_throttle_set,
+        foreign_throttle_deleted,
+        request_cancel,
+        request_rollback,
+        request_throttle,
+        request_pause,
+        request_caps,
+        request_window,
+        request_order,
+        request_exclude_topics,
+        request_max_run_time,
+    )
+}

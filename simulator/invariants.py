@@ -1,0 +1,400 @@
+"""What must hold after every event, whatever strikes.
+
+Each invariant is judged by the truth of the cluster and by its log of requests, never by what the executor believes or
+records. Where the executor can not know better, something is allowed, and the comment at the check says what and why.
+
+    caps                  never more under way than the caps say
+    throttled             no move of the run without the throttle that the run promised
+    foreign_reassignment  a reassignment of somebody else is never replaced or cancelled
+    foreign_throttle      an entry that somebody else put into a list of throttled replicas is never removed
+    min_isr               no request of the run takes a partition below its min ISR
+    readable              no request of the run takes a partition's leader away
+    disk_reserve          no move of the run fills a log dir beyond the reserve
+    one_request           one request per move, unless the answer to an earlier one was lost
+    approved              only targets of the plan, or stages on the way there, are requested, and only for the topic
+                          that the plan was made for
+    requests_of_people    nothing begins after a cancel, during a pause, outside the window, or of an excluded topic
+    unexpected_error      a process ends with a `RebalanceError`, or without an error
+
+`simulator.ending` has those that are judged when all is over. Cost: an event without a request costs two comparisons;
+most events are such.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from rebalance_lib.plan.stages import stages
+from rebalance_lib.reassignment import PartitionState, Transition
+from rebalance_lib.topology import TopicPartition
+from simulator.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, MIN_ISR, REPLICA_LISTS
+from simulator.ledger import LAG_SECONDS, Ledger, OwnMove, shrinks_below_min_isr
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from simulator.cluster import Request
+    from simulator.world import World
+
+SLOT, SLOT_BYTES = 100, 10_000_000  # the slots of rebalance_lib.plan.waves, stated a second time on purpose
+TICK_SECONDS = 1.0  # between two looks at moves under way that nobody changed
+TIMEOUT_SECONDS = 20.0  # a request that is not answered, and what follows it
+STALE_SIZE_SECONDS = 90.0  # how old the sizes may be that the executor counts with
+
+
+class Violation(NamedTuple):
+    """An invariant that did not hold."""
+
+    name: str
+    at: float
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.at:10.3f} s  VIOLATED     {self.name}: {self.words}"
+
+
+class Invariants:
+    """Watches one simulation."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._cluster = world.cluster
+        self._ledger: Ledger = world.ledger
+        self._scheduler = world.scheduler
+        self._throttle = world.settings.pace.throttle
+        self._read = 0
+        self._open: list[Request] = []
+        self._transitions: list[Transition] = []
+        self._last: dict[TopicPartition, Request] = {}  # the last request for a partition
+        self._bare: dict[TopicPartition, float] = {}  # seconds without throttle in which the executor could act
+        self._ticked = 0.0
+        self._cluster.on_transition.append(lambda _, transition: self._transitions.append(transition))
+        self.grace = world.schedule.interval + TIMEOUT_SECONDS
+        self.violations: list[Violation] = []
+
+    def violate(self, name: str, words: str) -> None:
+        """Note a violation; one of each name is enough."""
+        if all(one.name != name for one in self.violations):
+            violation = Violation(name, self._scheduler.now, words)
+            self.violations.append(violation)
+            self._world.note("invariant", f"VIOLATED {name}: {words}")
+
+    def on_event(self) -> None:
+        """Judge what has just happened."""
+        requests = self._cluster.requests
+        applied: list[Request] = []
+        if len(requests) != self._read:
+            self._open += requests[self._read :]
+            self._read = len(requests)
+        if self._open:
+            applied = [request for request in self._open if request.applied]
+            if applied:
+                self._open = [request for request in self._open if not request.applied]
+        if self._transitions or applied:
+            transitions, self._transitions = self._transitions, []
+            changed = {transition.partition: transition for transition in transitions}
+            for request in applied:
+                self._judge(request, changed)
+            self._follow(transitions)
+        if self._scheduler.now - self._ticked >= TICK_SECONDS:
+            self._tick()
+
+    # What was requested.
+
+    def _judge(self, request: Request, changed: Mapping[TopicPartition, Transition]) -> None:
+        """Judge a request that has just been applied; ``changed`` is what it did, since it was alone in this event."""
+        if request.name == "reassign":
+            begun = []
+            for tp, target in request.changes.items():
+                if tp in request.refused or tp not in self._cluster.partitions:
+                    continue
+                assert isinstance(tp, TopicPartition)  # noqa: S101
+                wanted: tuple[int, ...] | None = None if target is None else tuple(target)  # type: ignore[arg-type]
+                transition = changed.get(tp)
+                after = self._state(tp)
+                before = transition.before if transition is not None and transition.before is not None else after
+                self._judge_partition(request, tp, wanted, before, after)
+                if wanted is not None and after.adding and after is not before:
+                    begun.append(tp)
+            if begun:
+                self._judge_begun(begun)
+        elif request.name in ("alter_topic_configs", "alter_topic_config"):
+            self._foreign_entries(request)
+        elif request.name == "elect_preferred_leaders":
+            for tp, transition in changed.items():
+                if transition.before is not None and transition.after is not None:
+                    self._availability(request, tp, transition.before, transition.after)
+
+    def _state(self, tp: TopicPartition) -> PartitionState:
+        return self._cluster.partitions[tp].state
+
+    def _judge_partition(
+        self,
+        request: Request,
+        tp: TopicPartition,
+        target: tuple[int, ...] | None,
+        before: PartitionState,
+        after: PartitionState,
+    ) -> None:
+        self._approved(request, tp, target)
+        self._foreign(request, tp, target)
+        self._availability(request, tp, before, after)
+        if target is not None:
+            self._people(request, tp)
+            self._once(request, tp, target, before)
+            self._last[tp] = request
+            if after.reassigning and after is not before:
+                size = int(self._cluster.partitions[tp].end_at(self._scheduler.now))
+                self._ledger.own[tp] = OwnMove(self._scheduler.now, request.process, target, size)
+                self._ledger.foreign.pop(tp, None)
+
+    def _approved(self, request: Request, tp: TopicPartition, target: tuple[int, ...] | None) -> None:
+        plan = self._world.plan_of(request.process)
+        if tp not in plan.targets:
+            self.violate("approved", f"{request.process} requested {target} for {tp}, which is not in its plan")
+            return
+        origin, wanted = plan.origins[tp], plan.targets[tp]
+        on_the_way = stages(origin, wanted) if self._world.settings.pace.one_replica_at_a_time else (wanted,)
+        if target is not None and target not in on_the_way:
+            self.violate("approved", f"{request.process} requested {list(target)} for {tp}, approved is {list(wanted)}")
+        # Requests name a topic, not its id: one that is created again while the request is on its way, or while
+        # metadata lags, cannot be told from the one before.
+        recreated = self._ledger.recreated.get(tp.topic)
+        if recreated is not None and request.time - recreated > LAG_SECONDS:
+            self.violate("approved", f"{request.process} requested {target} for {tp}: the topic is another one since")
+
+    def _foreign(self, request: Request, tp: TopicPartition, target: tuple[int, ...] | None) -> None:
+        # Kafka has no compare-and-set for reassignments: one that others began after the executor listed them, which it
+        # does before it chooses moves, is replaced.
+        since = self._ledger.foreign.get(tp)
+        if since is not None and request.time - since > LAG_SECONDS:
+            what = "cancelled" if target is None else f"replaced by {list(target)}"
+            self.violate("foreign_reassignment", f"{request.process}: that of somebody else of {tp} was {what}")
+
+    def _availability(
+        self, request: Request, tp: TopicPartition, before: PartitionState, after: PartitionState
+    ) -> None:
+        # The executor sees the ISR of up to four seconds ago: a broker that was lost since is not its fault.
+        if self._scheduler.now - self._ledger.isr_shrunk.get(tp, -1e9) <= LAG_SECONDS:
+            return
+        if before.leader is not None and after.leader is None:
+            self.violate("readable", f"{request.process}: {tp} lost its leader by {request.name} ({before} to {after})")
+        if shrinks_below_min_isr(before, after, self._min_isr(tp.topic)):
+            self.violate(
+                "min_isr",
+                f"{request.process}: {request.name} took {tp} from ISR {list(before.isr)} to {list(after.isr)}, "
+                f"min ISR is {self._min_isr(tp.topic)}",
+            )
+
+    def _min_isr(self, topic: str) -> int:
+        return int(self._cluster.configs.topics.get(topic, {}).get(MIN_ISR, "1"))
+
+    def _once(self, request: Request, tp: TopicPartition, target: tuple[int, ...], before: PartitionState) -> None:
+        """A request is superfluous if the partition is there, or on its way there."""
+        if target != (before.target if before.reassigning else before.replicas):
+            return
+        last = self._last.get(tp)
+        if last is not None and not last.answered:
+            return  # its answer was lost, and the executor may have been told nothing since
+        # Two executors that read the same cluster at the same time choose the same moves.
+        if last is not None and last.process != request.process and request.time - last.time <= LAG_SECONDS:
+            return
+        # A move that somebody else began, to the very same target.
+        if request.time - self._ledger.foreign_touched.get(tp, -1e9) <= LAG_SECONDS:
+            return
+        self.violate(
+            "one_request", f"{request.process} requested {list(target)} for {tp} again, which was there or on its way"
+        )
+
+    def _people(self, request: Request, tp: TopicPartition) -> None:
+        """Requests of people are read at checks, so that one that was just written may not have been read yet."""
+        ledger, late = self._ledger, request.time - self.grace
+        if request.time < ledger.trouble_until:
+            return  # what cannot be read counts as unchanged
+        if (
+            ledger.cancelled_at is not None
+            and ledger.cancelled_at < late
+            and self._world.plan_of(request.process).first
+        ):
+            self.violate("requests_of_people", f"{request.process} began {tp} after the run was cancelled")
+        for since, until in ledger.paused:
+            if since < late and request.time < until:
+                self.violate("requests_of_people", f"{request.process} began {tp} while the run was paused")
+        for since, until in ledger.closed:
+            if since < late and request.time < until:
+                self.violate("requests_of_people", f"{request.process} began {tp} outside the window")
+        if ledger.excluded.get(tp.topic, 1e9) < late:
+            self.violate("requests_of_people", f"{request.process} began {tp}, whose topic was excluded")
+
+    def _foreign_entries(self, request: Request) -> None:
+        for topic, changes in request.changes.items():
+            for key in REPLICA_LISTS:
+                expected = self._ledger.entries.get((str(topic), key))
+                if not expected or key not in changes:  # type: ignore[operator]
+                    continue
+                listed = set(filter(None, self._cluster.configs.topics.get(str(topic), {}).get(key, "").split(",")))
+                lost = sorted(expected - listed)
+                # An entry that both the run and somebody else added is one entry: Kafka keeps no count. One that was
+                # added while the request was on its way can be lost with the list, which is deleted when it is empty.
+                recent = self._scheduler.now - self._ledger.list_changed.get(str(topic), -1e9) <= LAG_SECONDS
+                if (
+                    lost
+                    and not recent
+                    and not self._ledger.shared_entries.issuperset((str(topic), one) for one in lost)
+                ):
+                    self.violate("foreign_throttle", f"{request.process} removed {lost} from {key} of {topic}")
+
+    # What is under way.
+
+    def _judge_begun(self, begun: list[TopicPartition]) -> None:
+        self._caps(begun)
+        for tp in begun:
+            missing = self._not_throttled(tp)
+            if missing and not self._excused(tp):
+                self.violate("throttled", f"{tp} began without its throttle: {missing}")
+            self._reserve(tp)
+
+    def _caps(self, begun: list[TopicPartition]) -> None:
+        """Count what is under way, after a request of ours, in slots; sizes as they were when each move began.
+
+        A move that is larger than a cap alone may run alone. Sizes may be those of the last check: a partition that
+        grows counts with what it had some time before. What a broker sends is judged only where leaders have been in
+        their place for a while.
+        """
+        pace, ledger, now = self._world.settings.pace, self._ledger, self._scheduler.now
+        limits = {
+            name: ledger.largest_cap(name, getattr(pace, name), now, self.grace)
+            for name in ("moves_in", "moves_out", "moves_in_cluster", "bytes_in_flight")
+        }
+        load: dict[tuple[str, int], float] = {}
+        moves: dict[tuple[str, int], int] = {}
+        for tp, move in ledger.own.items():
+            partition = self._cluster.partitions[tp]
+            state = partition.state
+            if not state.adding:
+                continue
+            size = max(0, move.size - int(partition.write_rate * STALE_SIZE_SECONDS))
+            part, copies = max(1, min(SLOT, size * SLOT // SLOT_BYTES)), len(state.adding)
+            demands: dict[tuple[str, int], float] = {("moves_in", broker): part for broker in state.adding}
+            if state.leader is not None and now - ledger.leader_changed.get(tp, -1e9) > LAG_SECONDS:
+                demands["moves_out", state.leader] = part * copies
+            demands["moves_in_cluster", 0] = copies
+            demands["bytes_in_flight", 0] = size * copies
+            for key, amount in demands.items():
+                load[key] = load.get(key, 0.0) + amount
+                moves[key] = moves.get(key, 0) + 1
+        for (name, broker), amount in load.items():
+            limit = limits[name] * (SLOT if name in ("moves_in", "moves_out") else 1)
+            if amount > limit and moves[name, broker] > 1 and not self._world.two_executors:
+                where = f" of broker {broker}" if broker else ""
+                self.violate("caps", f"{name}{where}: {amount:.0f} are under way, {limit:.0f} may be, after {begun}")
+
+    def _not_throttled(self, tp: TopicPartition) -> str:
+        """What lacks for a move to be throttled as promised; empty if nothing does."""
+        state = self._state(tp)
+        if self._throttle is None or not state.adding:
+            return ""
+        configs, brokers = self._cluster.configs, self._cluster.brokers
+        for broker in state.adding:
+            # A broker that hangs or is down copies nothing, and cannot be given a rate.
+            if broker in state.isr or not brokers[broker].working:
+                continue
+            if not configs.is_throttled(tp.topic, FOLLOWER_REPLICAS, tp.partition, broker):
+                return f"{tp.partition}:{broker} is not in {FOLLOWER_REPLICAS}"
+            if reason := self._rate(broker, FOLLOWER_RATE):
+                return reason
+        leader = state.leader
+        # A replica that has just been added and leads already is listed as a follower.
+        if leader is not None and leader not in state.adding and brokers[leader].working:
+            if not configs.is_throttled(tp.topic, LEADER_REPLICAS, tp.partition, leader):
+                return f"{tp.partition}:{leader} is not in {LEADER_REPLICAS}"
+            return self._rate(leader, LEADER_RATE)
+        return ""
+
+    def _rate(self, broker: int, key: str) -> str:
+        """Why the rate of a broker is not as promised; one that somebody else set stays, and the report names it."""
+        rate = self._cluster.configs.rate(broker, key)
+        promised = self._ledger.largest_throttle(float(self._throttle or 0), self._scheduler.now, self.grace + 10.0)
+        ceiling = self._world.settings.throttle_ceiling
+        if rate <= max(promised, ceiling or 0.0):
+            return ""
+        if str(int(rate) if rate < float("inf") else 0) in self._ledger.rates_of_others.get(broker, ()):
+            return ""
+        return f"{key} of broker {broker} is {rate}, promised is {promised:.0f}"
+
+    def _excused(self, tp: TopicPartition) -> bool:
+        """Whether a throttle may lack for the moment: others deleted it, or a broker was not there to be given it."""
+        ledger, state, late = self._ledger, self._state(tp), self._scheduler.now - self.grace
+        if ledger.list_changed.get(tp.topic, -1e9) > late or ledger.leader_changed.get(tp, -1e9) > late:
+            return True
+        return any(
+            ledger.rate_changed.get(broker, -1e9) > late or ledger.returned.get(broker, -1e9) > late
+            for broker in state.replicas
+        )
+
+    def _reserve(self, tp: TopicPartition) -> None:
+        """Old and new copies side by side, what is under way in full, must leave the reserve of each log dir free.
+
+        The executor reads disks before it sends the request: what was written within the last check is not its fault,
+        nor is what another tool began to move there.
+        """
+        cluster, now, state = self._cluster, self._scheduler.now, self._state(tp)
+        reserve = self._world.settings.disk_reserve
+        for broker in state.adding:
+            if any(
+                broker in self._state(other).adding
+                for other, since in self._ledger.foreign.items()
+                if now - since <= LAG_SECONDS
+            ):
+                continue
+            one = cluster.brokers[broker]
+            log = cluster.partitions[tp].logs.get(broker)
+            if log is None:
+                continue
+            needed, growth = one.used_bytes(now)[log.path], 0.0
+            for partition in one.partitions.values():
+                held = partition.logs[broker]
+                if held.path == log.path:
+                    growth += partition.write_rate
+                    needed += max(0.0, partition.end_at(now) - partition.size_at(held, now))
+            log_dir = one.log_dirs[log.path]
+            if needed - growth * STALE_SIZE_SECONDS > log_dir.total * (1 - reserve) + 1:
+                self.violate(
+                    "disk_reserve",
+                    f"{tp} fills {log.path} of broker {broker}: {needed:.0f} of {log_dir.total:.0f} bytes, "
+                    f"{reserve:.0%} are to stay free",
+                )
+
+    def _follow(self, transitions: Iterable[Transition]) -> None:
+        """Keep the ledger: moves that ended, leaders that changed, ISRs that shrank."""
+        ledger, now = self._ledger, self._scheduler.now
+        for transition in transitions:
+            tp, old, state = transition.partition, transition.before, transition.after
+            if old is not None and state is not None:
+                if state.leader != old.leader:
+                    ledger.leader_changed[tp] = now
+                if len(state.isr) < len(old.isr):
+                    ledger.isr_shrunk[tp] = now
+            if state is None or not state.reassigning:
+                ledger.own.pop(tp, None)
+                ledger.foreign.pop(tp, None)
+                self._bare.pop(tp, None)
+
+    def _tick(self) -> None:
+        """Count for how long moves have been without their throttle while the executor could have set it.
+
+        Others delete throttles, brokers come back without, leaders change: the executor puts the throttle back at its
+        next check. A second check is allowed for, since the first may meet a request that times out.
+        """
+        now = self._scheduler.now
+        elapsed, self._ticked = now - self._ticked, now
+        if self._throttle is None or not self._ledger.own:
+            return
+        can_act = self._world.executor_can_act()
+        for tp in self._ledger.own:
+            if not self._not_throttled(tp):
+                self._bare.pop(tp, None)
+            elif can_act:
+                self._bare[tp] = self._bare.get(tp, 0.0) + elapsed
+                if self._bare[tp] > self.grace + self._world.schedule.interval:
+                    self.violate("throttled", f"{tp} runs without its throttle: {self._not_throttled(tp)}")
