@@ -77,7 +77,7 @@ def main() -> int:
     options = _options()
     seeds = [options.only] if options.only is not None else list(range(options.seed, options.seed + options.schedules))
     if options.only is not None and options.trace:
-        outcome = run_schedule(generate(options.only), traced=True)
+        outcome = run_schedule(generate(options.only), traced=True, reads=options.reads)
         print("\n".join(outcome.trace))
         return _tell(outcome)
     tally = Tally()
@@ -107,7 +107,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="the seed of the first (default 1)")
     parser.add_argument("--processes", type=int, default=2, metavar="P", help="worker processes (default 2)")
     parser.add_argument("--only", type=int, metavar="SEED", help="run this one seed")
-    parser.add_argument("--trace", action="store_true", help="with --only: print the whole trace, failure or not")
+    parser.add_argument("--trace", action="store_true", help="with --only: print the trace, failure or not")
+    parser.add_argument("--reads", action="store_true", help="with --trace: also what was only read")
     parser.add_argument("--no-trace", action="store_true", help="print shortened schedules without their traces")
     parser.add_argument("--stop", action="store_true", help="stop at the first failure")
     parser.add_argument(

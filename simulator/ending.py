@@ -48,6 +48,9 @@ def _targets(world: World, invariants: Invariants) -> None:
     # A person may end a run, bound its time or take topics out of it: what was not moved then is no failure.
     if ledger.cancelled_at is not None or ledger.max_run_time:
         return
+    # Without storage nothing may begin: what a run does could not be undone, and its error says so.
+    if ledger.storage_dead:
+        return
     states = world.cluster.partitions
     for tp, target in run.job.targets.items():
         if tp.topic in ledger.excluded or tp not in states:

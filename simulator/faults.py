@@ -158,7 +158,7 @@ def storage_fails_forever(world: World, what: str) -> None:
     """The storage of the run's records fails until the run is over and somebody replaces it."""
     world.disk.fail({"writes": "write", "both": "both"}[what])
     world.ledger.trouble(FAR)
-    world.ledger.storage_broken = True
+    world.ledger.storage_broken = world.ledger.storage_dead = True
 
 
 def file_torn(world: World, name: str, how: str) -> bool | None:

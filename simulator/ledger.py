@@ -81,6 +81,7 @@ class Ledger:
 
     trouble_until: float = 0.0
     storage_broken: bool = False  # it failed, was torn or lost files: records may lack something
+    storage_dead: bool = False  # it failed, and never worked again
     files_torn: bool = False
     seconds_executor: bool = False  # two executors worked at the same time
 

@@ -1,8 +1,9 @@
 """Run a schedule: build its world, let it happen, judge it.
 
-The run begins at second 10, when all brokers know the cluster, and each fault strikes at its time after that. When the supervisor has nothing left to do, or time is
-up, the end is judged. Time is up some while after the last fault has ceased: the executor may wait ``give_up_after``
-seconds for what does not come, its supervisor tries again a few times, and the longest run takes some minutes.
+The run begins at second 10, when all brokers know the cluster, and each fault strikes at its time after that. When the
+supervisor has nothing left to do, or time is up, the end is judged. Time is up some while after the last fault has
+ceased: the executor may wait ``give_up_after`` seconds for what does not come, its supervisor tries again a few times,
+and the longest run takes some minutes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from simulator import faults
 from simulator.ending import judge_end
 from simulator.invariants import Invariants, Violation
-from simulator.schedule import Schedule
+from simulator.schedule import WRITTEN_SECONDS, Schedule
 from simulator.world import BEGIN, World
 
 GIVE_UP_SECONDS = 600.0  # what the executor waits where the settings do not say
@@ -39,20 +40,22 @@ class Outcome:
     trace: list[str] = field(default_factory=list)
 
 
-def run_schedule(schedule: Schedule, *, traced: bool = False) -> Outcome:
+def run_schedule(schedule: Schedule, *, traced: bool = False, reads: bool = False) -> Outcome:
     """Run a schedule to its end.
 
     Args:
         schedule: What happens.
         traced: Whether to say it in words.
+        reads: Whether to say in words what was only read, too.
     """
-    world = World(schedule, traced=traced)
+    world = World(schedule, traced=traced, reads=reads)
     invariants = Invariants(world)
     scheduler = world.scheduler
     scheduler.on_event += [world.supervisor.poll, invariants.on_event]
     struck: Counter[str] = Counter()
     for fault in schedule.faults:
         scheduler.at(BEGIN + fault.at, lambda fault=fault: faults.strike(world, fault, struck))  # type: ignore[misc]
+    scheduler.at(BEGIN + WRITTEN_SECONDS, world.stop_producers)
     scheduler.at(BEGIN, lambda: world.supervisor.start(world.job))
     give_up = float(schedule.settings.get("give_up_after") or GIVE_UP_SECONDS)
     scheduler.run(until=world.calm_at + 2 * give_up + MARGIN_SECONDS)

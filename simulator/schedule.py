@@ -25,6 +25,7 @@ from simulator.drawing import draw_faults
 from simulator.shape import BrokerShape, Fault, PartitionShape, Planned, Prior, Shape, TopicShape
 
 MEGABYTE = 1_000_000
+WRITTEN_SECONDS = 300  # producers stop then: there is no retention, and disks shall not fill by themselves
 COMMAND_LINE, AIRFLOW = "command line", "airflow"
 
 
@@ -218,11 +219,12 @@ def _disks(rng: random.Random, shape: Shape, plan: tuple[Planned, ...]) -> Shape
     for topic in shape.topics:
         for partition in topic.partitions:
             for replica in partition.replicas:
-                held[replica] += partition.size
+                held[replica] += partition.size + partition.write_rate * WRITTEN_SECONDS
     for one in plan:
         partition = shape.partition(one.topic, one.partition)
         for replica in one.replicas:
-            coming[replica] += partition.size if one.log_dirs or replica not in partition.replicas else 0
+            written = partition.write_rate * WRITTEN_SECONDS
+            coming[replica] += partition.size + written if one.log_dirs or replica not in partition.replicas else 0
     tight = rng.random() < 0.25
     brokers = []
     for broker in shape.brokers:

@@ -21,7 +21,7 @@ from simulator.processes import Process, Scheduler
 from simulator.schedule import AIRFLOW, Schedule
 from simulator.storage import Disk, SimulatedStorage
 from simulator.supervisor import Run, Supervisor
-from simulator.trace import Trace, TracedClient
+from simulator.trace import Trace, TracedClient, TracedDisk
 
 URI = "file:///sim"
 BEGIN = 10.0  # when the run begins: brokers whose metadata lags know the cluster by then
@@ -53,15 +53,15 @@ class World:
 
     uri = URI
 
-    def __init__(self, schedule: Schedule, *, traced: bool = False) -> None:
+    def __init__(self, schedule: Schedule, *, traced: bool = False, reads: bool = False) -> None:
         self.schedule = schedule
         self.settings = operator.supported_settings(schedule.settings)
         self.rng = Random(f"world {schedule.seed}")  # noqa: S311
         self.scheduler = Scheduler()
-        self.trace = Trace(lambda: self.scheduler.now) if traced else None
+        self.trace = Trace(lambda: self.scheduler.now, reads=reads) if traced else None
         self.cluster = _cluster(schedule, self.rng)
         self.scheduler.on_advance.append(self.cluster.advance)
-        self.disk = Disk()
+        self.disk = Disk() if self.trace is None else TracedDisk(self.trace)
         self.ledger = _ledger(schedule)
         self.calm_at = BEGIN + schedule.calm_at
         self.killed_at: dict[str, float] = {}
@@ -162,6 +162,12 @@ class World:
     def repair(self) -> None:
         """Storage that failed for good was replaced."""
         self.disk.heal()
+
+    def stop_producers(self) -> None:
+        """Nobody writes to any partition any more."""
+        for partition in self.cluster.partitions.values():
+            partition.write_rate = 0.0
+        self.cluster.alter_broker_config(self.schedule.shape.brokers[0].id, {})  # so that rates are computed again
 
     def rollback_job(self) -> Job | None:
         """The job that undoes the run: what its partitions had before, from where they are now; None if it did nothing.
