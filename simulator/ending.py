@@ -110,6 +110,10 @@ def _moves_left(world: World, invariants: Invariants) -> None:
 
 def _rates(world: World, invariants: Invariants) -> None:
     ledger, cluster = world.ledger, world.cluster
+    # Without the file that says what was before, nobody can tell the run's throttles from others'. It is written
+    # durably, so that the crash of a machine is no excuse.
+    if ledger.throttles_torn:
+        return
     left = {**world.supervisor.run.said.left, **world.supervisor.stale.left}
     for broker in cluster.brokers:
         if broker in ledger.gone or (f"broker {broker}" in left and _excused(world, broker)):
@@ -117,8 +121,11 @@ def _rates(world: World, invariants: Invariants) -> None:
         for key in (*RATES, LOG_DIR_RATE):
             found = cluster.configs.brokers.get(broker, {}).get(key) or None
             shadow, before = ledger.rates.get((broker, key)), ledger.rates_before.get((broker, key))
-            # Others deleted a rate while ours was there: whether they meant ours or the one before nobody knows.
-            allowed: set[str | None] = {shadow, before} if shadow is None else {shadow}
+            # Others deleted a rate while ours was there: whether they meant ours or the one that was there when the
+            # run came, which may be one that they set themselves a moment before, nobody knows.
+            allowed: set[str | None] = {shadow}
+            if shadow is None:
+                allowed |= {before, *ledger.rates_of_others.get(broker, ())}
             # With a ceiling, a rate that others lowered is set to ours again, which is documented; then the one before
             # theirs is restored.
             if world.settings.throttle_ceiling is not None:
@@ -137,6 +144,8 @@ def _excused(world: World, broker: int) -> bool:
 
 def _lists(world: World, invariants: Invariants) -> None:
     ledger, cluster = world.ledger, world.cluster
+    if ledger.throttles_torn:
+        return
     left = world.supervisor.stale.left
     for topic in sorted({tp.topic for tp in cluster.partitions}):
         if f"topic {topic}" in left and ledger.own:

@@ -169,7 +169,8 @@ def file_torn(world: World, name: str, how: str) -> bool | None:
     for path in paths[-1:]:
         world.disk.tear(path, 0.6 if how == "cut" else 0.0)
         world.note("fault", f"{path} is {how}")
-    world.ledger.storage_broken = world.ledger.files_torn = True
+    world.ledger.storage_broken = True
+    world.ledger.throttles_torn |= name == "throttles.json"
     return None
 
 
@@ -199,7 +200,6 @@ def machine_crashes(world: World, restart_after: float) -> bool | None:
     for path in damaged:
         world.note("fault", f"{path} is damaged")
     world.ledger.storage_broken |= bool(damaged)
-    world.ledger.files_torn |= bool(damaged)
     return None
 
 

@@ -114,7 +114,8 @@ class Invariants:
                 after = self._state(tp)
                 before = transition.before if transition is not None and transition.before is not None else after
                 self._judge_partition(request, tp, wanted, before, after)
-                if wanted is not None and after.adding and after is not before:
+                move = self._ledger.own.get(tp)
+                if wanted is not None and after.adding and after is not before and move is not None and move.chosen:
                     begun.append(tp)
             if begun:
                 self._judge_begun(begun)
@@ -145,7 +146,9 @@ class Invariants:
             self._last[tp] = request
             if after.reassigning and after is not before:
                 size = int(self._cluster.partitions[tp].end_at(self._scheduler.now))
-                self._ledger.own[tp] = OwnMove(self._scheduler.now, request.process, target, size)
+                # What replaced a reassignment that others began a moment ago is no move that anybody chose.
+                chosen = request.time - self._ledger.foreign_touched.get(tp, -1e9) > LAG_SECONDS
+                self._ledger.own[tp] = OwnMove(self._scheduler.now, request.process, target, size, chosen)
                 self._ledger.foreign.pop(tp, None)
 
     def _approved(self, request: Request, tp: TopicPartition, target: tuple[int, ...] | None) -> None:
@@ -273,7 +276,7 @@ class Invariants:
         for tp, move in ledger.own.items():
             partition = self._cluster.partitions[tp]
             state = partition.state
-            if not state.adding:
+            if not state.adding or not move.chosen:
                 continue
             size = max(0, move.size - int(partition.write_rate * STALE_SIZE_SECONDS))
             part, copies = max(1, min(SLOT, size * SLOT // SLOT_BYTES)), len(state.adding)
@@ -289,7 +292,12 @@ class Invariants:
                 touched.update(demands)
         for (name, broker), amount in load.items():
             limit = limits[name] * (SLOT if name in ("moves_in", "moves_out") else 1)
-            if amount > limit and moves[name, broker] > 1 and (name, broker) in touched and not self._world.two_executors:
+            if (
+                amount > limit
+                and moves[name, broker] > 1
+                and (name, broker) in touched
+                and not self._world.two_executors
+            ):
                 where = f" of broker {broker}" if broker else ""
                 self.violate("caps", f"{name}{where}: {amount:.0f} are under way, {limit:.0f} may be, after {begun}")
 

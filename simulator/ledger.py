@@ -43,6 +43,7 @@ class OwnMove:
     process: str
     target: tuple[int, ...]
     size: int
+    chosen: bool  # the executor could know what it did: nobody else had just touched the partition
 
 
 @dataclass(slots=True)
@@ -82,7 +83,7 @@ class Ledger:
     trouble_until: float = 0.0
     storage_broken: bool = False  # it failed, was torn or lost files: records may lack something
     storage_dead: bool = False  # it failed, and never worked again
-    files_torn: bool = False
+    throttles_torn: bool = False  # the file that says what throttles were before is damaged
     seconds_executor: bool = False  # two executors worked at the same time
 
     def trouble(self, until: float) -> None:

@@ -18,7 +18,7 @@ from simulator.schedule import WRITTEN_SECONDS, Schedule
 from simulator.world import BEGIN, World
 
 GIVE_UP_SECONDS = 600.0  # what the executor waits where the settings do not say
-MARGIN_SECONDS = 1800.0
+MARGIN_SECONDS = 1200.0
 
 
 @dataclass(slots=True)

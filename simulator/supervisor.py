@@ -94,6 +94,7 @@ class Supervisor:
             return
         self._current = None
         if not process.finished:
+            self._world.killed(process, self._restart_after)
             self._world.note("supervisor", f"{process.name} is gone, starting it again in {self._restart_after} s")
             self._later(self._restart_after, self._step)
             self._restart_after = RESTART_SECONDS

@@ -151,6 +151,11 @@ class World:
         """Whether a person has asked to end the run."""
         return self.ledger.cancelled_at is not None and self.supervisor.run.name == "run"
 
+    def killed(self, process: Process, restart_after: float) -> None:
+        """A process was killed, and is started again later."""
+        self.killed_at[process.name] = self.scheduler.now
+        self.ledger.trouble(self.scheduler.now + restart_after)
+
     def crashed(self, error: BaseException) -> None:
         """A process ended with an error that is none of the project's."""
         self.crashes.append(error)

@@ -321,6 +321,17 @@ def test_min_isr_counts_for_the_controller_from_the_change_of_the_configuration_
     assert cluster.state(T0).elr == ()
 
 
+def test_nothing_is_written_below_min_isr():
+    cluster = cluster_of(1, 2)
+    cluster.create_topic("t", [NewPartition((1, 2), 5 * MB, MB)], {MIN_ISR: "2"})
+    cluster.kill_broker(2)
+    advance(cluster, 50.0)
+    assert cluster.replica_bytes(T0, 1) == 5 * MB
+    cluster.start_broker(2)
+    advance(cluster, 10.1)
+    assert cluster.replica_bytes(T0, 2) == pytest.approx(15 * MB, rel=0.01)
+
+
 def test_a_partition_without_a_leader_is_led_again_by_the_broker_that_comes_back():
     cluster = cluster_of(1, 2)
     cluster.create_topic("t", [NewPartition((1,), 5 * MB, MB)])
