@@ -82,9 +82,7 @@ class SimulatedBroker:
 
     def used_bytes(self, now: float) -> dict[str, float]:
         """The space that is taken in each log dir: by replicas, by copies of them, and by what was just removed."""
-        used = {
-            path: sum(size for until, size in log_dir.deleted if until > now) for path, log_dir in self.log_dirs.items()
-        }
+        used = self._deleted_bytes(now)
         for partition in self.partitions.values():
             log = partition.logs[self.id]
             used[log.path] += partition.size_at(log, now)
@@ -120,18 +118,30 @@ class SimulatedBroker:
             bursts: Show a replica that is behind as it was after the last burst of fetches.
         """
         replicas: dict[str, list[HeldReplica]] = {path: [] for path in self.log_dirs}
-        for name, partition in sorted(self.partitions.items()):
-            if wanted is not None and name not in wanted:
-                continue
-            log = partition.logs[self.id]
-            size = log.reported if bursts and log.throttled and not log.synced else partition.size_at(log, now)
-            replicas[log.path].append(HeldReplica(name, int(size), future=False))
-            if log.future is not None:
-                replicas[log.future.path].append(HeldReplica(name, int(log.future.size_at(now)), future=True))
-        used = self.used_bytes(now)
+        used = self._deleted_bytes(now)
+        for name, partition in self.partitions.items():
+            log, future = partition.logs[self.id], partition.logs[self.id].future
+            size = partition.size_at(log, now)
+            used[log.path] += size
+            if future is not None:
+                used[future.path] += future.size_at(now)
+            if wanted is None or name in wanted:
+                shown = log.reported if bursts and log.throttled and not log.synced else size
+                replicas[log.path].append(HeldReplica(name, int(shown), future=False))
+                if future is not None:
+                    replicas[future.path].append(HeldReplica(name, int(future.size_at(now)), future=True))
         return [
-            LogDir(path, True, int(log_dir.total), max(0, int(log_dir.total - used[path])), replicas[path])
+            LogDir(path, True, int(log_dir.total), max(0, int(log_dir.total - used[path])), sorted(replicas[path]))
             if log_dir.online
             else LogDir(path, False, None, None, [])
             for path, log_dir in self.log_dirs.items()
         ]
+
+    def _deleted_bytes(self, now: float) -> dict[str, float]:
+        """The space that is taken in each log dir by what was removed and is not deleted yet."""
+        taken = dict.fromkeys(self.log_dirs, 0.0)
+        for path, log_dir in self.log_dirs.items():
+            for until, size in log_dir.deleted:
+                if until > now:
+                    taken[path] += size
+        return taken

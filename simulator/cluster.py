@@ -28,7 +28,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rebalance_lib.cluster.values import Change, Reassignment, Replica
 from rebalance_lib.reassignment import PartitionState, Transition
@@ -74,14 +74,14 @@ class Request:
 
     __slots__ = ("answered", "applied", "changes", "name", "process", "refused", "time")
 
-    def __init__(self, time: float, process: str, name: str, changes: Mapping[object, object]) -> None:
+    def __init__(self, time: float, process: str, name: str, changes: Mapping[Any, object]) -> None:
         self.time = time
         self.process = process
         self.name = name
         self.changes = dict(changes)
         self.applied = False
         self.answered = False
-        self.refused: dict[object, str] = {}
+        self.refused: dict[Any, str] = {}
 
     def __repr__(self) -> str:
         outcome = "answered" if self.answered else "applied" if self.applied else "lost"
@@ -352,7 +352,7 @@ class SimulatedCluster(Replication):
         return True
 
     def foreign_delete_throttles(self, topics: Sequence[str]) -> bool:
-        """Another tool deletes the lists of its topics and the rates of all brokers, as Kafka's does at ``--verify``."""
+        """Another tool deletes the lists of its topics and the rates of all brokers: Kafka's does at ``--verify``."""
         return self.foreign_set_throttle(
             {broker: dict.fromkeys(RATES) for broker in sorted(self.brokers)},
             {topic: dict.fromkeys(REPLICA_LISTS) for topic in topics},

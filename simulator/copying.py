@@ -33,6 +33,7 @@ from simulator.configs import (
     LEADER_RATE,
     LEADER_REPLICAS,
     LOG_DIR_RATE,
+    MIN_ISR,
     Configs,
 )
 from simulator.replicas import Future, Log, Partition
@@ -80,7 +81,7 @@ class Copying:
         self._between_brokers, self._between_log_dirs = [], []
         for partition in partitions:
             leader = self._leader_of(partition)
-            growth = partition.write_rate if leader is not None else 0.0
+            growth = partition.write_rate if leader is not None and self._accepts_writes(partition) else 0.0
             if growth != partition.growth:
                 partition.grow(growth, now)
             for broker, log in partition.logs.items():
@@ -112,6 +113,14 @@ class Copying:
         """The leader, if it can be written to and read from."""
         leader = partition.state.leader
         return leader if leader is not None and self.can_copy(leader, partition) else None
+
+    def _accepts_writes(self, partition: Partition) -> bool:
+        """Whether enough replicas are in sync for producers that want all of them to acknowledge."""
+        state = partition.state
+        if len(state.isr) == len(state.replicas):
+            return True
+        wanted = int(self._configs.topics.get(partition.name.topic, {}).get(MIN_ISR) or 1)
+        return len(state.isr) >= min(wanted, len(state.replicas))
 
     def can_copy(self, broker: int, partition: Partition) -> bool:
         """Whether this broker answers, and its log of the partition is in a log dir that works."""

@@ -66,7 +66,9 @@ class Metadata:
         found = {}
         for topic in sorted(self._partitions) if topics is None else topics:
             for partition, history in self._partitions.get(topic, {}).items():
-                known = _at(history, as_of)
+                since, known = history[-1]
+                if since > as_of:
+                    known = _at(history, as_of)
                 if known is not None:
                     found[partition] = known
         return found

@@ -111,7 +111,9 @@ class Partition:
 
     def size_at(self, log: Log, now: float) -> float:
         """The bytes of this replica."""
-        return self.end_at(now) if log.synced else log.bytes + log.rate * (now - log.since)
+        if log.synced:
+            return self.end + self.growth * (now - self.since)
+        return log.bytes + log.rate * (now - log.since)
 
     def grow(self, growth: float, now: float) -> None:
         """Grow at this rate from now on."""

@@ -234,7 +234,9 @@ class SimulatedRequests:
         up = [broker for broker, one in self._cluster.brokers.items() if one.up]
         if not up:
             raise NoAnswer("no broker of the cluster can be reached", 1.0)
-        broker = self._rng.choice([broker for broker in up if not self._is_silent(broker)] or up)
+        if self._silent_until:
+            up = [broker for broker in up if not self._is_silent(broker)] or up
+        broker = self._rng.choice(up)
         if self._cluster.brokers[broker].hung:
             self._silent_until[broker] = self._process.now + TIMEOUT_SECONDS + SILENT_SECONDS
             raise NoAnswer("RequestTimedOutError", TIMEOUT_SECONDS)
