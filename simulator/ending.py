@@ -51,13 +51,19 @@ def _targets(world: World, invariants: Invariants) -> None:
     # Without storage nothing may begin: what a run does could not be undone, and its error says so.
     if ledger.storage_dead:
         return
-    states = world.cluster.partitions
-    for tp, target in run.job.targets.items():
-        if tp.topic in ledger.excluded or tp not in states:
-            continue  # of a topic that was deleted, nothing is left to move
-        wrong = _where(world, run, tp, target)
-        if wrong and not _named(run, tp):
+    for tp, wrong in not_at_target(world, run).items():
+        # What others move after the run has ended is not the run's.
+        if tp in run.not_at_target and tp.topic not in ledger.excluded and not _named(run, tp):
             invariants.violate("targets", f"{tp} {wrong}; the run does not say why: {_verdict(run)}")
+
+
+def not_at_target(world: World, run: Run) -> dict[TopicPartition, str]:
+    """The partitions of a run that are not at their target now, and where they are; those of deleted topics are not."""
+    found = {}
+    for tp, target in run.job.targets.items():
+        if tp in world.cluster.partitions and (wrong := _where(world, run, tp, target)):
+            found[tp] = wrong
+    return found
 
 
 def _where(world: World, run: Run, tp: TopicPartition, target: tuple[int, ...]) -> str:
@@ -116,7 +122,7 @@ def _rates(world: World, invariants: Invariants) -> None:
         return
     left = {**world.supervisor.run.said.left, **world.supervisor.stale.left}
     for broker in cluster.brokers:
-        if broker in ledger.gone or (f"broker {broker}" in left and _excused(world, broker)):
+        if not cluster.brokers[broker].up or (f"broker {broker}" in left and _excused(world, broker)):
             continue
         for key in (*RATES, LOG_DIR_RATE):
             found = cluster.configs.brokers.get(broker, {}).get(key) or None
@@ -148,7 +154,7 @@ def _lists(world: World, invariants: Invariants) -> None:
         return
     left = world.supervisor.stale.left
     for topic in sorted({tp.topic for tp in cluster.partitions}):
-        if f"topic {topic}" in left and ledger.own:
+        if f"topic {topic}" in left and (ledger.own or ledger.foreign):
             continue
         for key in REPLICA_LISTS:
             value = cluster.configs.topics.get(topic, {}).get(key)

@@ -86,6 +86,13 @@ class Ledger:
     throttles_torn: bool = False  # the file that says what throttles were before is damaged
     seconds_executor: bool = False  # two executors worked at the same time
 
+    def forget_people(self) -> None:
+        """What people asked of a run ends with it; its rollback begins with the settings."""
+        self.throttle.clear()
+        self.caps.clear()
+        self.paused.clear()
+        self.closed.clear()
+
     def trouble(self, until: float) -> None:
         """Something keeps the executor from acting until then."""
         self.trouble_until = max(self.trouble_until, until + TROUBLE_SECONDS)

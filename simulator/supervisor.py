@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_lib.errors import RebalanceError
 from rebalance_lib.execution import Job
+from rebalance_lib.topology import TopicPartition
 from simulator import operator
 from simulator.operator import Place, Said
 from simulator.schedule import AIRFLOW
@@ -45,6 +46,7 @@ class Run:
     last_error: str = ""
     ended: bool = False
     tried_in_calm: bool = False
+    not_at_target: set[TopicPartition] = field(default_factory=set)  # when it ended
 
 
 class Supervisor:

@@ -15,6 +15,7 @@ from simulator.client import SimulatedClient
 from simulator.clock import SimulatedClock
 from simulator.cluster import NewPartition, SimulatedCluster
 from simulator.configs import MIN_ISR, REPLICA_LISTS
+from simulator.ending import not_at_target
 from simulator.ledger import Ledger
 from simulator.operator import Place
 from simulator.processes import Process, Scheduler
@@ -163,6 +164,8 @@ class World:
     def run_ended(self, run: Run) -> None:
         """A run is over."""
         self.note("supervisor", f"the {run.name} is over: {run.said.ending or run.last_error}")
+        run.not_at_target = set(not_at_target(self, run))
+        self.ledger.forget_people()
 
     def repair(self) -> None:
         """Storage that failed for good was replaced."""
