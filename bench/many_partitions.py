@@ -31,7 +31,9 @@ from typing import TYPE_CHECKING, Any, Self
 from bench.document import machine, table
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, take_snapshot
-from rebalance_lib.execution import Executor, Job, Meter, Settings, leave, preflight, read_status, set_throttles
+from rebalance_lib.execution import Executor, Job, Settings, preflight, set_throttles
+from rebalance_lib.execution.plan_status import read_status
+from rebalance_lib.execution.progress import Meter
 from rebalance_lib.plan import Plan, current_assignment
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.topology import TopicPartition

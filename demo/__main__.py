@@ -24,8 +24,9 @@ from demo.airflow import USER, LocalAirflow, LocalAirflowError
 from demo.api import DAG, FINISHED, AirflowApi
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import RebalanceError
-from rebalance_lib.execution import Run, Status
+from rebalance_lib.execution import Run
 from rebalance_lib.execution.finalize import measured_brokers
+from rebalance_lib.execution.plan_status import Status
 from rebalance_lib.report import broker_table
 from sandbox import Sandbox, SandboxError
 

@@ -6,24 +6,33 @@ makes a request while a run is under way. It is given that process's view of clu
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.clock import Clock
-from rebalance_lib.execution import Executor, Job, Report, Settings, preflight, run_plan, runner, set_throttles
+from rebalance_lib.execution import (
+    Executor,
+    Job,
+    Kind,
+    Report,
+    Settings,
+    clean_up,
+    make_request,
+    preflight,
+    run_plan,
+    set_throttles,
+)
 from rebalance_lib.execution.commands.plan_state import claim
+from rebalance_lib.execution.finalize import finalize
 from rebalance_lib.execution.throttles.restore import restore_stale_throttles
 from rebalance_lib.plan import Plan, PlanEntry
 from simulator.shape import Planned, Shape
 
 APPROVED_BY = "alice"
+LOCK_SECONDS = 60.0  # how long a task waits for another one that executes the plan or cleans up
 _SETTINGS = {one.name for kind in (Settings, type(Settings().pace)) for one in fields(kind)}
-_LOG = "log" if "log" in inspect.signature(run_plan).parameters else "tell"
-_clean_up: Callable[..., Any] = getattr(runner, "clean_up", None) or runner.leave
-_finalize: Callable[..., Any] = getattr(runner, "finalize", None) or runner.finish
 
 
 def supported_settings(given: Mapping[str, Any]) -> Settings:
@@ -89,10 +98,6 @@ def job_of(shape: Shape, plan: tuple[Planned, ...], cluster_id: str, topic_ids: 
     )
 
 
-def _log(place: Place) -> dict[str, Any]:
-    return {_LOG: place.say}
-
-
 def run_command(place: Place, job: Job, settings: Settings, interval: float, said: Said) -> Any:
     """``kafka-rebalance run``."""
     job = replace(job, artifacts=place.storage)
@@ -106,7 +111,7 @@ def run_command(place: Place, job: Job, settings: Settings, interval: float, sai
             approved_at=place.clock.timestamp(),
             before_changes=lambda: claim(place.storage, job.plan, job.cluster_id),
             on_report=said.on_report,
-            **_log(place),
+            log=place.say,
         )
         said.left = dict(said.ending.restored.left)
         said.set_aside = dict(getattr(said.ending, "set_aside", {}))
@@ -115,35 +120,37 @@ def run_command(place: Place, job: Job, settings: Settings, interval: float, sai
 
 def cancel_command(place: Place, job: Job, settings: Settings, said: Said) -> None:
     """``kafka-rebalance cancel`` of a run that nobody executes any more."""
-    with place.storage.locked(make=True, clock=place.clock):
-        clean_up_task(place, job, settings, said)
+    clean_up_task(place, job, settings, said)
 
 
 def execute_task(place: Place, job: Job, settings: Settings, said: Said) -> None:
     """Airflow's task that checks, throttles and begins the first moves."""
     job = replace(job, artifacts=place.storage)
-    found = preflight(place.cluster, job, settings)
-    set_throttles(place.cluster, job, found.status, settings)
-    said.on_report(Executor(place.cluster, job, settings, **_log(place)).check())
+    with place.storage.locked(make=True, seconds=LOCK_SECONDS, clock=place.clock):
+        found = preflight(place.cluster, job, settings)
+        set_throttles(place.cluster, job, found.status, settings, log=place.say)
+        said.on_report(Executor(place.cluster, job, settings, log=place.say).check())
 
 
 def wait_task(place: Place, job: Job, settings: Settings, interval: float, said: Said) -> None:
     """Airflow's triggerer, which begins the other moves and follows them."""
     job = replace(job, artifacts=place.storage)
-    Executor(place.cluster, job, settings, **_log(place)).run(interval, said.on_report)
+    with place.storage.locked(make=True, seconds=LOCK_SECONDS, clock=place.clock):
+        Executor(place.cluster, job, settings, log=place.say).run(interval, said.on_report)
 
 
 def clean_up_task(place: Place, job: Job, settings: Settings, said: Said) -> None:
     """Airflow's task that cancels what is under way and restores throttles, whatever happened."""
     job = replace(job, artifacts=place.storage)
-    said.left = dict(_clean_up(place.cluster, job, settings, **_log(place)).left)
+    with place.storage.locked(make=True, seconds=LOCK_SECONDS, clock=place.clock):
+        said.left = dict(clean_up(place.cluster, job, settings, log=place.say).left)
 
 
 def finalize_task(place: Place, job: Job, settings: Settings, said: Said) -> None:
     """Airflow's task that elects leaders, compares, and writes the record of the run."""
     job = replace(job, artifacts=place.storage)
-    said.ending = _finalize(
-        place.cluster, job, settings, approved_by=APPROVED_BY, approved_at=place.clock.timestamp(), **_log(place)
+    said.ending = finalize(
+        place.cluster, job, settings, approved_by=APPROVED_BY, approved_at=place.clock.timestamp(), log=place.say
     )
 
 
@@ -153,27 +160,6 @@ def next_snapshot(place: Place, runs: Artifacts, said: Said) -> None:
         said.left = dict(restored.left)
 
 
-def supports(kind: str) -> bool:
-    """Whether the executor takes this kind of request."""
-    return _request is not None or kind in ("cancel", "throttle")
-
-
 def ask(storage: Artifacts, clock: Clock, kind: str, value: object) -> None:
     """A person asks something of a run that is under way."""
-    if _request is not None:
-        _request(storage, kind, value, by=APPROVED_BY, clock=clock)
-    elif kind == "cancel":
-        from rebalance_lib.execution.cancellation import ask_to_cancel  # noqa: PLC0415
-
-        ask_to_cancel(storage, APPROVED_BY, clock)
-    else:
-        from rebalance_lib.execution.throttles.apply import request_rate  # noqa: PLC0415
-
-        request_rate(storage, int(str(value)), APPROVED_BY)
-
-
-_request: Callable[..., Any] | None
-try:
-    from rebalance_lib.execution.requests import request as _request  # type: ignore[import-not-found, no-redef]
-except ImportError:
-    _request = None
+    make_request(storage, Kind(kind), value, by=APPROVED_BY, clock=clock)

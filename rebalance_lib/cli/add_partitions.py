@@ -9,7 +9,7 @@ from rebalance_lib.cli.create_assignment import rack_mode_option
 from rebalance_lib.cli.options import command, output_option
 from rebalance_lib.cli.output import Output, brokers_text, plan_document, plan_line
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.execution import live_assignment
+from rebalance_lib.execution.commands.plan_state import live_assignment
 from rebalance_lib.placement import RackMode, parse_replica_assignment
 from rebalance_lib.placement import add_partitions as place
 from rebalance_lib.plan import Plan

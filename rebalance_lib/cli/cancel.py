@@ -9,9 +9,9 @@ from rebalance_lib.cli.options import PlanFile, command, output_option, plan_opt
 from rebalance_lib.cli.output import Exit, Output
 from rebalance_lib.cli.throttle_words import tell_throttles, throttles_document
 from rebalance_lib.errors import RebalanceError
-from rebalance_lib.execution import Throttles, release_throttles
-from rebalance_lib.execution import cancel as stop
 from rebalance_lib.execution.clean_up import note_leaving
+from rebalance_lib.execution.commands.cancel import cancel as stop
+from rebalance_lib.execution.commands.verify import Throttles, release_throttles
 from rebalance_lib.execution.throttles.restore import Restored
 
 EXAMPLE = r"""

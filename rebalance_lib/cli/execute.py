@@ -9,9 +9,10 @@ from rebalance_lib.cli.options import PlanFile, command, output_option, plan_opt
 from rebalance_lib.cli.output import Exit, Output, brokers_text, plan_document, plan_line
 from rebalance_lib.cli.verify import conclude
 from rebalance_lib.cli.waiting import wait_until_settled
-from rebalance_lib.execution import Limits, Prepared, prepare, stale_throttles
-from rebalance_lib.execution import execute as run
+from rebalance_lib.execution.commands.execute import Limits, Prepared, prepare
+from rebalance_lib.execution.commands.execute import execute as run
 from rebalance_lib.execution.log_dir_moves import planned_log_dirs
+from rebalance_lib.execution.throttles.saved import stale_throttles
 
 NO_LIMIT = -1  # Kafka's way to say that none is given
 

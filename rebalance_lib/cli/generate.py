@@ -10,7 +10,7 @@ from rebalance_lib.cli.connection import Connection, cluster_options
 from rebalance_lib.cli.options import FILE, broker_ids, command, output_option, read_text, write_text
 from rebalance_lib.cli.output import Output, plan_document, plan_line
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.execution import live_assignment
+from rebalance_lib.execution.commands.plan_state import live_assignment
 from rebalance_lib.placement import brokers_to_place_on, propose
 from rebalance_lib.plan import Plan, diff, format_plan, parse_topics_to_move
 

@@ -30,8 +30,16 @@ from rebalance_lib.cli.pace import pace_options
 from rebalance_lib.cli.planning import read_cluster
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import DriftError, InvalidInputError
-from rebalance_lib.execution import Ending, Job, Report, Settings, live_assignment, run_plan
-from rebalance_lib.execution.commands.plan_state import claim, executed_on, owned, save_rollback, saved_rollback
+from rebalance_lib.execution import Job, Report, Settings, run_plan
+from rebalance_lib.execution.commands.plan_state import (
+    claim,
+    executed_on,
+    live_assignment,
+    owned,
+    save_rollback,
+    saved_rollback,
+)
+from rebalance_lib.execution.runner import Ending
 from rebalance_lib.execution.settings import OnStall
 from rebalance_lib.plan import Plan, current_assignment
 from rebalance_lib.plan.pace import Pace
@@ -133,7 +141,7 @@ def run(
         plan_file.state.locked(make=True),
         connection.open() as cluster,
         _signals(),
-        _progress(output) as (tell, on_report),
+        _progress(output) as (log, on_report),
     ):
         job, noted = _job(cluster, plan, plan_file, place, repair=repair)
         ending = run_plan(
@@ -144,7 +152,7 @@ def run(
             approved_by=_user(),
             approved_at=datetime.now(UTC).isoformat(timespec="seconds"),
             before_changes=lambda: _note(job, plan_file, noted=noted),
-            tell=tell,
+            log=log,
             on_report=on_report,
         )
     output.say(ending.verdict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rebalance_lib.cli.output import Output, brokers_text
-from rebalance_lib.execution import Throttles
+from rebalance_lib.execution.commands.verify import Throttles
 
 
 def tell_throttles(output: Output, throttles: Throttles) -> None:
@@ -15,8 +15,8 @@ def tell_throttles(output: Output, throttles: Throttles) -> None:
         output.say(f"Throttle rates are as before on brokers {brokers_text(restored.brokers)}")
     if restored.topics:
         output.say(f"Throttled replicas are as before on topics {','.join(restored.topics)}")
-    if restored.theirs:
-        output.remark(f"Brokers {brokers_text(restored.theirs)} keep a rate that somebody else set since")
+    if restored.foreign:
+        output.remark(f"Brokers {brokers_text(restored.foreign)} keep a rate that somebody else set since")
     for where, reason in restored.left.items():
         output.remark(f"Throttle left on {where}: {reason}")
     if throttles.kept:

@@ -12,8 +12,11 @@ from rebalance_lib.cli.options import command, output_option
 from rebalance_lib.cli.output import Exit, Output
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.execution import Restored, restore_stale_throttles, stale_throttles
-from rebalance_lib.execution.throttles.apply import ALL_RATES, REPLICA_LISTS, request_rate
+from rebalance_lib.execution import restore_stale_throttles
+from rebalance_lib.execution.throttles.apply import request_rate
+from rebalance_lib.execution.throttles.config import ALL_RATES, REPLICA_LISTS
+from rebalance_lib.execution.throttles.restore import Restored
+from rebalance_lib.execution.throttles.saved import stale_throttles
 
 EXAMPLE = r"""
 kafka-rebalance throttles --bootstrap-server kafka:9092

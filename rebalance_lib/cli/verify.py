@@ -12,8 +12,8 @@ from rebalance_lib.cli.output import Exit, Output, brokers_text, styled
 from rebalance_lib.cli.throttle_words import tell_throttles, throttles_document
 from rebalance_lib.cli.waiting import wait_until_settled
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.execution import Verdict, Verification, release_throttles
-from rebalance_lib.execution import verify as compare
+from rebalance_lib.execution.commands.verify import Verdict, Verification, release_throttles
+from rebalance_lib.execution.commands.verify import verify as compare
 
 MOST_ROWS = 50
 RUN_ENDS_SECONDS = 60.0  # a run whose plan is reached puts its throttles back itself, and ends

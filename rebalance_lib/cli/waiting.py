@@ -10,7 +10,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.execution import Meter, Verdict, Verification, noted_way_back, verify
+from rebalance_lib.execution.commands.verify import Verdict, Verification, noted_way_back, verify
+from rebalance_lib.execution.progress import Meter
 from rebalance_lib.plan import Plan
 
 LOOK_SECONDS = 1.0

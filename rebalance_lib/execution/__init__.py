@@ -1,91 +1,48 @@
-"""Carry a plan out on a live cluster: preflight, throttles, submission and progress.
+"""Execute a plan on a live cluster: preflight, throttles, moves, clean-up, and the record of it.
 
-Nothing is remembered between steps but the plan, the saved throttles and the cluster itself, so each step can be run
-again at any moment.
+Nothing is remembered between steps but the plan, the saved throttles, the requests of people and the cluster itself, so
+each step can be run again at any moment.
+
+    preflight      refuse a plan that must not be executed as things are
+    set_throttles  throttle the brokers that take part
+    Executor       begin moves as caps allow, follow them, remedy what stalls; `run_plan` is all of this in one process
+    clean_up       cancel what is under way, restore the throttles that were set before
+    finalize_run   elect preferred leaders, compare cluster and plan, write the record and the report
+
+``throttles`` has what concerns them, ``records`` what a run keeps, ``commands`` drop-in commands.
 """
 
-from rebalance_lib.execution.cancellation import (
-    Cancelled,
-    ask_to_cancel,
-    asked_to_cancel,
-    cancel,
-    cancel_own,
-    forget_cancel,
-)
-from rebalance_lib.execution.commands.execute import Limits, Prepared, execute, prepare
-from rebalance_lib.execution.commands.plan_state import live_assignment
-from rebalance_lib.execution.commands.verify import (
-    Throttles,
-    Verdict,
-    Verification,
-    noted_way_back,
-    release_throttles,
-    verify,
-)
+from rebalance_lib.execution.clean_up import clean_up
 from rebalance_lib.execution.executor import Executor
-from rebalance_lib.execution.finalize import Outcome, conclude
+from rebalance_lib.execution.finalize import finalize_run
 from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.new_partitions import add_partitions
-from rebalance_lib.execution.plan_status import PlanStatus, Status, read_status
-from rebalance_lib.execution.preflight import Preflight, preflight
-from rebalance_lib.execution.progress import Meter, Progress
+from rebalance_lib.execution.preflight import preflight
 from rebalance_lib.execution.records.retention import drop_old_runs
 from rebalance_lib.execution.records.run import Run
-from rebalance_lib.execution.report import Report, State
+from rebalance_lib.execution.report import Report, RunState
+from rebalance_lib.execution.requests import Kind, make_request
 from rebalance_lib.execution.rollback import prepare_rollback
-from rebalance_lib.execution.runner import Comparison, Ending, finish, leave, run_plan
+from rebalance_lib.execution.runner import run_plan, set_throttles
 from rebalance_lib.execution.settings import Settings
-from rebalance_lib.execution.throttles.apply import Throttle, apply_throttle
-from rebalance_lib.execution.throttles.maintain import set_throttles
-from rebalance_lib.execution.throttles.restore import Restored, restore_stale_throttles, restore_throttles
-from rebalance_lib.execution.throttles.saved import stale_throttles
+from rebalance_lib.execution.throttles.restore import restore_stale_throttles
 
 __all__ = [
-    "Cancelled",
-    "Comparison",
-    "Ending",
     "Executor",
     "Job",
-    "Limits",
-    "Meter",
-    "Outcome",
-    "PlanStatus",
-    "Preflight",
-    "Prepared",
-    "Progress",
+    "Kind",
     "Report",
-    "Restored",
     "Run",
+    "RunState",
     "Settings",
-    "State",
-    "Status",
-    "Throttle",
-    "Throttles",
-    "Verdict",
-    "Verification",
     "add_partitions",
-    "apply_throttle",
-    "ask_to_cancel",
-    "asked_to_cancel",
-    "cancel",
-    "cancel_own",
-    "conclude",
+    "clean_up",
     "drop_old_runs",
-    "execute",
-    "finish",
-    "forget_cancel",
-    "leave",
-    "live_assignment",
-    "noted_way_back",
+    "finalize_run",
+    "make_request",
     "preflight",
-    "prepare",
     "prepare_rollback",
-    "read_status",
-    "release_throttles",
     "restore_stale_throttles",
-    "restore_throttles",
     "run_plan",
     "set_throttles",
-    "stale_throttles",
-    "verify",
 ]

@@ -1,36 +1,146 @@
-"""Whether the way out of a run was taken, for those who still carry it out elsewhere.
+"""Clean up after a run, whatever happened: cancel what is under way, then restore the throttles that were set before.
 
-A run that is ended from outside may have an engine that does not know yet, in another process: it must begin nothing
-and put no throttle on any more. Whoever begins to carry a run out asks when the way out was last taken, and stops as
-soon as that changes. So nothing has to be taken back before the run goes on.
+Moves must not run on without a throttle, so they are cancelled first, where no partition is worse off for it; those
+that must not be cancelled keep their throttle, and are named. A process that is killed cannot clean up: whoever runs
+the plan again, or restores its throttles, does.
+
+A run may be cleaned up while an executor in another process does not know yet. Where artifacts are files, both hold the
+run's lock. Everywhere, the clean-up leaves a mark (``clean_up.json``): whoever executes a plan notices when it changes,
+begins nothing more, and cancels what it requested in that very moment.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
-from rebalance_lib.artifacts import LEFT, Artifacts
+from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.clock import SYSTEM, Clock
-from rebalance_lib.errors import RebalanceError
+from rebalance_lib.cluster import Cluster
+from rebalance_lib.errors import ClusterError, RebalanceError
+from rebalance_lib.execution.cancellation import cancel_own
+from rebalance_lib.execution.commands.plan_state import tried
+from rebalance_lib.execution.job import Job
+from rebalance_lib.execution.messages import Log, ignore, safely
+from rebalance_lib.execution.plan_status import listing
+from rebalance_lib.execution.records import journal as events
+from rebalance_lib.execution.records.execution import note_end
+from rebalance_lib.execution.records.journal import Journal
+from rebalance_lib.execution.requests import forget_requests, read_requests
+from rebalance_lib.execution.settings import Settings
+from rebalance_lib.execution.throttles.restore import Restored, restore_throttles
+from rebalance_lib.execution.throttles.saved import SavedThrottles, stale_throttles
+from rebalance_lib.topology import TopicPartition
+
+CLEAN_UP = "clean_up.json"
+CANCEL_ATTEMPTS = 3
 
 
-def note_leaving(artifacts: Artifacts, clock: Clock = SYSTEM) -> None:
-    """The way out is taken now."""
-    artifacts.write_json(LEFT, {"at": clock.timestamp(), "id": clock.unique_id()})
+def mark_clean_up(artifacts: Artifacts, by: str = "", clock: Clock = SYSTEM) -> None:
+    """The run is cleaned up from now on."""
+    artifacts.write_json(CLEAN_UP, {"at": clock.timestamp(), "by": by, "id": clock.unique_id()})
 
 
-class Leaving:
-    """Watches whether the way out is taken since this was made."""
+class CleanUpWatch:
+    """Watches whether a run is cleaned up since this was made; ``by`` says by whom, where that is known."""
 
     def __init__(self, artifacts: Artifacts) -> None:
         self._artifacts = artifacts
         self._before = self._read()
+        self.by = ""
 
-    def begun(self) -> bool:
-        """Whether it was; what cannot be read now counts as unchanged."""
-        with suppress(RebalanceError, OSError, ValueError):
-            return self._read() != self._before
-        return False
+    def started(self, *, strict: bool = False) -> bool:
+        """Whether it is; what cannot be read now counts as unchanged, unless ``strict``."""
+        try:
+            found = self._read()
+        except RebalanceError:
+            if strict:
+                raise
+            return False
+        if found == self._before:
+            return False
+        with suppress(RebalanceError, KeyError, TypeError, AttributeError):
+            mark: Any = self._artifacts.read_json(CLEAN_UP)
+            self.by = f" by {mark['by']} at {mark['at']}" if mark["by"] else f" at {mark['at']}"
+        return True
 
-    def _read(self) -> str | None:
-        return self._artifacts.read_text(LEFT) if self._artifacts.exists(LEFT) else None
+    def _read(self) -> bytes | None:
+        return self._artifacts.read_bytes(CLEAN_UP) if self._artifacts.exists(CLEAN_UP) else None
+
+
+def clean_up(cluster: Cluster, job: Job, settings: Settings, *, by: str = "", log: Log = ignore) -> Restored:
+    """Cancel what is still under way of ours, then restore the throttles that were set before.
+
+    Moves that must not be cancelled keep their throttle: it stays saved, and is named. What cannot be recorded on the
+    way is logged, and keeps nothing from being restored. A plan that was never begun has nothing under way: what is, is
+    somebody else's.
+    """
+    log = safely(log)
+    journal = Journal(job.artifacts, cluster.clock)
+    with logged(log, "that the run is cleaned up could not be marked, an executor elsewhere may go on"):
+        mark_clean_up(job.artifacts, by, cluster.clock)
+    kept = None
+    if settings.cancel_on_failure and _may_have_begun(job):
+        kept = _cancel(cluster, job, journal, log) or _moving(cluster, job)
+    if kept is None:
+        restored = restore_throttles(cluster, job.artifacts)
+    else:
+        restored = Restored(left=dict.fromkeys(stale_throttles(job.artifacts), kept))
+    with logged(log, "the end of the run could not be recorded, the next one begins with the requests made of it"):
+        forget_requests(job.artifacts, read_requests(job.artifacts))
+        note_end(job.artifacts)
+    if restored.topics or restored.brokers or restored.left:
+        journal.note(
+            events.THROTTLE_RESTORED, topics=restored.topics, brokers=restored.brokers, left=dict(restored.left)
+        )
+        log(f"throttles {restored}")
+    journal.flush()
+    return restored
+
+
+@contextmanager
+def logged(log: Log, what: str) -> Iterator[None]:
+    """Log what goes wrong with the run's records, and go on."""
+    try:
+        yield
+    except (RebalanceError, OSError, ValueError) as error:
+        log(f"{what}: {error}")
+
+
+def _may_have_begun(job: Job) -> bool:
+    """Whether moves under way may be the plan's own; what cannot be read now counts so."""
+    with suppress(RebalanceError, OSError, ValueError):
+        return tried(job.artifacts, job.plan, job.cluster_id)
+    return True
+
+
+def _cancel(cluster: Cluster, job: Job, journal: Journal, log: Log) -> str | None:
+    """Cancel our moves under way; returns why some go on, so that throttles must stay, or None if none does."""
+    kept: dict[TopicPartition, str] = {}
+    for attempt in range(1, CANCEL_ATTEMPTS + 1):
+        try:
+            cancelled, kept = cancel_own(cluster, job)
+        except ClusterError as error:
+            if attempt == CANCEL_ATTEMPTS:
+                return f"moves under way could not be cancelled: {error}"
+            cluster.clock.sleep(2.0 * attempt)
+            continue
+        if cancelled:
+            log(f"{len(cancelled)} moves under way were cancelled: {listing(cancelled)}")
+        for tp in cancelled:
+            journal.note(events.CANCELLED, by="the clean-up", partition=str(tp))
+        break
+    if not kept:
+        return None
+    journal.note("not cancelled", reasons={str(tp): reason for tp, reason in kept.items()})
+    return f"{len(kept)} moves go on and need it: {next(iter(kept.values()))}"
+
+
+def _moving(cluster: Cluster, job: Job) -> str | None:
+    """Why throttles must stay though nothing of the plan moves: a plan that the run had before does."""
+    if not stale_throttles(job.artifacts):
+        return None
+    throttled = SavedThrottles(job.artifacts, job.cluster_id).partitions
+    moving = sorted(throttled & cluster.reassignments().keys())
+    return f"{len(moving)} moves that are none of the plan go on and need it: {listing(moving, 3)}" if moving else None

@@ -1,7 +1,7 @@
 """DiskSpace on the log dirs, while old and new copies are side by side.
 
 Where a plan leaves the log dir of a new replica open, Kafka takes the one with the fewest replicas, full or not. Here
-the one with the most room is chosen, and the broker is told before the replica comes. What is under way but not yet
+the one with the most space is chosen, and the broker is told before the replica comes. What is under way but not yet
 copied is counted as taken, and a part of every log dir stays free.
 
 `first_without_space` walks a whole plan ahead: moves that fit begin, end, and free what they leave, until none is left,
@@ -47,7 +47,7 @@ class DiskSpace:
                         holding[held.partition, broker] = log_dir.path
                         sizes[held.partition, broker] = held.size
         for copy in under_way:
-            path = holding.get((copy.partition, copy.broker)) or self.roomiest(copy.broker)
+            path = holding.get((copy.partition, copy.broker)) or self.emptiest(copy.broker)
             if path is not None:
                 self.take(copy.broker, path, copy.remaining)
         for broker, path, held in future:  # copies between the log dirs of a broker
@@ -57,8 +57,8 @@ class DiskSpace:
         """How many log dirs the broker has that work."""
         return len(self._left[broker])
 
-    def roomiest(self, broker: int) -> str | None:
-        """The log dir with the most room; None if the broker has none, or did not answer."""
+    def emptiest(self, broker: int) -> str | None:
+        """The log dir with the most space; None if the broker has none, or did not answer."""
         places = self._left[broker]
         return max(places, key=lambda path: _as_number(places[path]), default=None)
 
@@ -93,11 +93,11 @@ class Change:
     leaving: tuple[tuple[int, str, int], ...]
 
 
-def first_without_space(room: DiskSpace, ways: Iterable[Sequence[Change]]) -> str | None:
-    """Why a plan would get stuck for want of room, however long it waits; None if it would not.
+def first_without_space(space: DiskSpace, ways: Iterable[Sequence[Change]]) -> str | None:
+    """Why a plan would get stuck for want of disk space, however long it waits; None if it would not.
 
     Args:
-        room: the log dirs as they are; it is used up.
+        space: the log dirs as they are; it is used up.
         ways: the changes of each partition, one after the other.
     """
     left = [list(way) for way in ways if way]
@@ -105,18 +105,18 @@ def first_without_space(room: DiskSpace, ways: Iterable[Sequence[Change]]) -> st
         ended, stuck = [], None
         for way in left:
             change = way[0]
-            places = {broker: path or room.roomiest(broker) for broker, path in change.coming.items()}
-            lacking = room.lacking(places, change.size)
+            places = {broker: path or space.emptiest(broker) for broker, path in change.coming.items()}
+            lacking = space.lacking(places, change.size)
             if lacking is not None:
                 stuck = stuck or f"{change.partition}: {lacking}"
                 continue
             for broker, path in places.items():
-                room.take(broker, str(path), change.size)
+                space.take(broker, str(path), change.size)
             ended.append(way)
         if not ended:
             return stuck
         for way in ended:
             for broker, path, size in way.pop(0).leaving:
-                room.take(broker, path, -size)
+                space.take(broker, path, -size)
         left = [way for way in left if way]
     return None

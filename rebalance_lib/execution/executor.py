@@ -1,117 +1,123 @@
-"""Carry a plan out on a live cluster: begin moves as caps allow, follow them, and mend what stalls.
+"""Execute a plan on a live cluster: begin moves as caps allow, follow them, and remedy what stalls.
 
-Goal: a plan of any size is carried out under live traffic without hurting anyone, and the process that does it may die
-at any moment. So it remembers nothing that matters: at each look it compares plan and cluster, and begins what is
-neither done nor under way. A new engine on the same plan goes on where the last one stopped.
+Goal: a plan of any size is executed under live traffic without hurting anyone, and the process that does it may die at
+any moment. So it remembers nothing that matters: it compares plan and cluster, and begins what is neither done nor
+under way. A new executor on the same plan goes on where the last one stopped.
 
-    look     compare, and begin the moves that caps, window, disks and the health of the cluster allow
-    check    a look; then measure what is under way, set the wanted throttle, remedy stalls, write the journal
+    check   every interval: read requests, read the plan's partitions, measure what is under way, maintain throttles,
+            remedy stalls, set aside what waits for too long, begin what may begin, report
+    poll    between checks, as often as it is worth: read what is under way, begin the next when something has ended
 
-Nothing begins while: the window is closed; a partition anywhere is short of in-sync replicas (then only those of the
-plan that are short themselves); somebody else's reassignments are under way; a partition of the plan was moved or
-cancelled by somebody else; or stalls are to pause the run. What is under way goes on.
+What a check does next depends on its state (`RunState`), each of which has a method. Nothing begins while: the run is
+paused; the window is closed; a partition anywhere is short of in-sync replicas (then only those of the plan that are
+short themselves); reassignments of somebody else are under way; somebody else cancelled a move of the plan; or stalls
+are to pause the run. What is under way goes on.
 
-A request to begin moves is sent once. If its answer is lost, a later look tells what became of it.
+A partition that cannot be moved is set aside, with the reason, and the rest goes on: its topic was created again,
+somebody else moved it, the controller refuses it, or it waits for too long (``give_up_after``) for somebody to repair
+something.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import ClusterError, RebalanceError
-from rebalance_lib.execution.cancellation import asked_to_cancel
-from rebalance_lib.execution.clean_up import Leaving
+from rebalance_lib.execution.cancellation import reason_not_to_cancel
+from rebalance_lib.execution.clean_up import CleanUpWatch
 from rebalance_lib.execution.job import Job
-from rebalance_lib.execution.log_dir_moves import log_dir_moves
-from rebalance_lib.execution.messages import Tell
-from rebalance_lib.execution.metadata_lag import MetadataLag
-from rebalance_lib.execution.min_isr import MinIsr
-from rebalance_lib.execution.next_moves import (
-    Step,
-    begin,
-    log_dir_steps,
-    partition_steps,
-    that_fit_alone,
-    under_way,
-    with_disk_space,
-)
-from rebalance_lib.execution.plan_status import Ends, PlanStatus, Status, listing, read_status
-from rebalance_lib.execution.progress import Meter, Progress, Sizes
+from rebalance_lib.execution.messages import Log, ignore
+from rebalance_lib.execution.min_isr import ClusterHealth
+from rebalance_lib.execution.patience import Patience
+from rebalance_lib.execution.plan_status import Ends, Status, listing
+from rebalance_lib.execution.plan_tracker import PlanTracker
+from rebalance_lib.execution.progress import Meter
+from rebalance_lib.execution.records import journal as events
 from rebalance_lib.execution.records.audit import moves
-from rebalance_lib.execution.records.journal import ENDED, Journal, read_journal
-from rebalance_lib.execution.report import Look, Report, State
-from rebalance_lib.execution.settings import OnStall, Settings
-from rebalance_lib.execution.stalls import Cause, Evidence, Stall, StallWatch, copying, diagnose, needed_rates
+from rebalance_lib.execution.records.execution import read_execution
+from rebalance_lib.execution.records.journal import Journal, read_journal
+from rebalance_lib.execution.report import Report, RunState
+from rebalance_lib.execution.requests import Controls, Request, read_requests
+from rebalance_lib.execution.settings import OnStall, Settings, check_seconds
+from rebalance_lib.execution.stall_remedy import StallRemedy
+from rebalance_lib.execution.submission import Situation, Submission
 from rebalance_lib.execution.throttles.maintain import ThrottleMaintainer
-from rebalance_lib.plan.waves import Move, Waves, in_order
 from rebalance_lib.topology import TopicPartition
 
-LOOK_SECONDS = 0.2  # between looks, while moves wait to begin
-IDLE_SECONDS = 1.0  # between looks, while all that is left is under way
-REFUSED_SECONDS = 120.0  # how long requests to begin moves may fail one after the other
-REFUSED_APART_SECONDS = 60.0  # failed requests that are further apart have nothing to do with each other
-MOST_PAUSE_SECONDS = 15.0  # between tries while the cluster cannot be asked
-LOST_SECONDS = 600.0  # how long cluster or storage may be out of reach: brokers restart, controllers fail over
-
-
-class RefusedError(ClusterError):
-    """The controller does not take what it is asked for, and does not come round."""
+POLL_SECONDS = 0.1  # between polls, while moves end
+IDLE_SECONDS = 1.0  # between polls, while none does
+REFUSED_SECONDS = 120.0  # how long the controller may refuse a partition before it is set aside
+MOST_RETRY_SECONDS = 15.0  # between tries while the cluster is unreachable
+LOST_SECONDS = 600.0  # how long cluster or storage may be unreachable: brokers restart, controllers fail over
+SET_ASIDE = {
+    Status.DRIFTED: "somebody else moved it",
+    Status.RECREATED: "its topic was deleted and created again",
+}
 
 
 class Executor:
-    """One process that carries out one job.
+    """One process that executes one plan.
 
     Args:
         cluster: The live cluster.
-        job: What is to be carried out.
-        settings: How.
-        tell: Takes words for people.
-        ask_rate: Asked at every check for a throttle that somebody wants, which is None for no wish. A new wish holds
-            until another one, or until a stall is remedied.
-        leaving: Watches whether the way out is taken elsewhere, since the run began; by default since now.
+        job: What is to be executed.
+        settings: How, as it was approved; requests of people change it (`rebalance_lib.execution.requests`).
+        log: Takes messages for people.
+        watch: Watches whether the run is cleaned up elsewhere, since it began; by default since now.
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        job: Job,
-        settings: Settings,
-        *,
-        tell: Tell = lambda _: None,
-        ask_rate: Callable[[], int | None] | None = None,
-        leaving: Leaving | None = None,
+        self, cluster: Cluster, job: Job, settings: Settings, *, log: Log = ignore, watch: CleanUpWatch | None = None
     ) -> None:
         self._cluster = cluster
         self._clock = cluster.clock
         self._job = job
-        self._settings = settings
-        self._tell = tell
-        self._leaving = leaving or Leaving(job.artifacts)
-        self._meter = Meter(job.plan, job.before)
+        self._approved = settings
+        self._log = log
+        self._watch = watch or CleanUpWatch(job.artifacts)
+        self._execution = read_execution(job.artifacts)
         self._journal = Journal(job.artifacts, cluster.clock)
-        self._watch = StallWatch(settings.stall_checks)
-        self._min_isr = MinIsr()
-        self._ends = Ends(job.targets, job.origins)
-        self._beliefs = MetadataLag(job, self._journal, self._meter.size, cluster.clock)
-        self._keeper = ThrottleMaintainer(
-            cluster, job, settings, self._journal, self._tell, leaving=self._leaving, ask_rate=ask_rate
+        self._meter = Meter(job.plan, job.before, job.sizes)
+        ids = self._execution.topic_ids if self._execution is not None else {}
+        ends = Ends(job.targets, job.origins, ids)
+        self._tracker = PlanTracker(cluster, job, self._journal, self._meter.size, ends)
+        self._health = ClusterHealth(cluster)
+        self._throttles = ThrottleMaintainer(cluster, job, self._journal, log)
+        self._remedy = StallRemedy(settings.stall_checks, self._throttles, self._journal, log)
+        self._submission = Submission(
+            cluster,
+            job,
+            self._tracker,
+            self._meter,
+            self._throttles,
+            journal=self._journal,
+            log=log,
+            called_off=self._called_off,
         )
+        self._patience = Patience(cluster.clock)
+        self._controls = Controls(settings)
+        self._heard: frozenset[str] = frozenset()
         self._stop = threading.Event()
         self._checked = False
-        self._stalled: tuple[Stall, ...] = ()
-        self._refused: tuple[float, float] | None = None  # since when requests fail, and when one last did
-        self._told: tuple[str, ...] = ()
-        self._asked_to_cancel: str | None = None
+        self._ended_elsewhere: str | None = None
+        self._holds: tuple[str, ...] = ()
+        self._alive: frozenset[int] = frozenset()
+        self.set_aside: dict[TopicPartition, str] = {}
+        self._handlers = {
+            RunState.MOVING: self._move,
+            RunState.HELD: self._move,  # partitions at risk may begin all the same, and nothing waits for ever
+            RunState.PAUSED: self._pause,
+            RunState.ENDING: self._end,
+            RunState.COMPLETED: self._finish,
+            RunState.INCOMPLETE: self._finish,
+            RunState.CANCELLED: self._finish,
+        }
 
     def run(
-        self,
-        interval: float,
-        on_report: Callable[[Report], None] = lambda _: None,
-        stop: threading.Event | None = None,
+        self, interval: float, on_report: Callable[[Report], None] = ignore, stop: threading.Event | None = None
     ) -> Report | None:
         """Check every ``interval`` seconds until the run has ended; between checks, begin moves as others end.
 
@@ -124,9 +130,9 @@ class Executor:
             The last report; None if it was stopped.
 
         Raises:
-            RebalanceError: The cluster, or the run's artifacts, were out of reach for too long, or the cluster refuses
-                what it is asked.
+            RebalanceError: The cluster, or the run's artifacts, were unreachable for too long.
         """
+        check_seconds("interval", interval)
         self._stop = stop or threading.Event()
         try:
             return self._run(interval, on_report)
@@ -135,216 +141,292 @@ class Executor:
 
     def _run(self, interval: float, on_report: Callable[[Report], None]) -> Report | None:
         lost_since: float | None = None
-        due = self._clock.monotonic()
+        due, pause = self._clock.monotonic(), POLL_SECONDS
         while not self._stop.is_set():
-            begun = self._clock.monotonic()
+            began = self._clock.monotonic()
             try:
-                if begun >= due:
+                if began >= due:
                     report = self.check()
                     on_report(report)
                     if report.ended:
                         return report
-                    due, waiting = begun + interval, report.state is State.WAITING or report.progress.pending > 0
+                    due, pause = began + interval, POLL_SECONDS
+                elif self.poll():
+                    pause = POLL_SECONDS
                 else:
-                    look = self.look()
-                    waiting = look.waiting
-                    due = due if waiting or look.moving else begun
-            except RefusedError:
-                raise
-            except RebalanceError as error:  # of the cluster, or of the storage of the run's artifacts
-                lost_since = lost_since or begun
-                if begun - lost_since > LOST_SECONDS:
-                    raise
-                due, pause = begun, min(MOST_PAUSE_SECONDS, LOOK_SECONDS + begun - lost_since)
-                what = "the cluster cannot be asked" if isinstance(error, ClusterError) else "it cannot go on"
-                self._tell(f"{what} now, trying again in {pause:.0f} s: {error}")
-            else:
+                    pause = min(IDLE_SECONDS, 1.5 * pause)
+                if not (self._tracker.moving or self._tracker.copying_within or self._holds):
+                    due = began  # nothing is under way: a check tells whether the run has ended
                 lost_since = None
-                # A look at a large cluster takes its time: at most half of all time is spent on looking.
-                pause = max(LOOK_SECONDS if waiting else IDLE_SECONDS, self._clock.monotonic() - begun)
-                pause = min(pause, max(0.0, due - self._clock.monotonic()))
-            self._clock.wait(self._stop, pause)
+                # A poll of a busy cluster takes its time: at most half of all time is spent on polling.
+                wait = max(pause, self._clock.monotonic() - began)
+                wait = min(wait, max(POLL_SECONDS, due - self._clock.monotonic()))
+            except RebalanceError as error:  # of the cluster, or of the storage of the run's artifacts
+                lost_since = lost_since if lost_since is not None else began
+                if began - lost_since > LOST_SECONDS:
+                    raise
+                due, wait = began, min(MOST_RETRY_SECONDS, POLL_SECONDS + began - lost_since)
+                what = "the cluster is unreachable" if isinstance(error, ClusterError) else "the run cannot go on"
+                self._log(f"{what} now, trying again in {wait:.0f} s: {error}")
+            self._clock.wait(self._stop, wait)
         return None
 
+    def poll(self) -> bool:
+        """Read what is under way, and begin the next moves where some have ended; returns whether some have."""
+        ended = self._tracker.read_moving()
+        if ended and not self._stop.is_set() and not self._holds:
+            self._submission.advance(ended)
+        return bool(ended)
+
     def check(self) -> Report:
-        """Look, measure, set the wanted throttle, remedy stalls, and write the journal."""
-        self._heed_others()
-        look = self.look()
-        self._note_ends(look)
-        progress, sizes = self._meter.read(self._cluster, look.status, look.alive)
-        throttle = None
-        if self._asked_to_cancel is None:
-            if not self._stop.is_set():
-                self._keeper.cover(look.status, look.alive, look.log_dirs)
-            throttle = self._keeper.hold(look.status, look.alive, look.log_dirs)
-        self._stalled = self._stalls(look, progress, sizes, throttle)
+        """Read, measure, maintain, begin what may begin, and report."""
+        self._read_requests()
+        self._tracker.read()
+        self._note_ends()
+        self._alive = frozenset(self._cluster.alive_brokers())
+        self._health.check(self._tracker.status)
+        self._meter.learn(self._cluster, self._tracker.status, self._alive)
+        progress, sizes = self._meter.read(self._cluster, self._tracker.status, self._alive)
+        if self._ended_elsewhere is None:
+            self._remedy.maintain(self._controls, self._tracker, self._submission.throttled_moves(), self._alive)
+            self._remedy.watch(progress, sizes, self._tracker.status, self._alive, self._clock.monotonic())
+        self._set_aside_by_status()
+        self._report_holds(self._reasons_to_hold())
+        state = self._state()
+        self._handlers[state]()
+        state = self._state()
         self._journal.flush()
         return Report(
-            self._state(look),
+            state,
             progress,
-            look.holds,
-            self._stalled,
-            throttle,
-            len(look.log_dirs_left),
-            self._keeper.held.theirs,
+            (*self._holds, *self._blocks()),
+            self._remedy.stalls,
+            self._remedy.rate,
+            len(self._tracker.log_dirs_left),
+            self._throttles.foreign,
+            dict(sorted(self.set_aside.items())),
         )
 
-    def _note_ends(self, look: Look) -> None:
+    # -- the states ---------------------------------------------------------------------------------------------------
+
+    def _state(self) -> RunState:
+        """Where the run stands."""
+        if self._ended_elsewhere is not None:
+            return RunState.CANCELLED
+        moving = self._tracker.copying_within or any(tp not in self.set_aside for tp in self._tracker.moving)
+        if moving:
+            return RunState.ENDING if self._overdue() else RunState.MOVING
+        if not self._left() or self._overdue():
+            return RunState.INCOMPLETE if self.set_aside or self._left() else RunState.COMPLETED
+        if self._tracker.cancelled:
+            return RunState.CANCELLED
+        if self._controls.paused:
+            return RunState.PAUSED
+        return RunState.HELD if self._holds else RunState.MOVING
+
+    def _left(self) -> bool:
+        """Whether something of the plan is neither done nor set aside."""
+        pending = any(
+            status in (Status.PENDING, Status.MOVING) and tp not in self.set_aside
+            for tp, status in self._tracker.status.by_partition.items()
+        )
+        log_dirs = (TopicPartition(*move.replica[:2]) for move in self._tracker.log_dirs_left)
+        return pending or any(tp not in self.set_aside for tp in log_dirs)
+
+    def _move(self) -> None:
+        """Moving: what has stalled for too long is given up, what may begin begins."""
+        self._give_up_stalled()
+        if self._holds and not self._only_at_risk():
+            self._submission.hold()
+        elif not self._stop.is_set():
+            self._begin()
+        self._give_up_waiting()
+
+    def _pause(self) -> None:
+        """Paused: nothing begins, and nothing counts as waiting."""
+        self._submission.hold()
+        self._patience.keep(())
+
+    def _end(self) -> None:
+        """Ending: the maximum run time is over, so what has not begun is set aside."""
+        self._submission.hold()
+        self._give_up_stalled()
+        for tp in self._tracker.status.having(Status.PENDING):
+            self._aside(tp, "the maximum run time was over before it began")
+
+    def _finish(self) -> None:
+        """Ended: nothing begins any more."""
+        self._submission.hold()
+        if self._overdue():
+            self._end()
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def _read_requests(self) -> None:
+        """Read what people ask for; what cannot be read now counts as unchanged."""
+        if self._watch.started():
+            self._ended_elsewhere = self._ended_elsewhere or f"the run was cleaned up elsewhere{self._watch.by}"
+            return
+        with suppress(RebalanceError):
+            requests = read_requests(self._job.artifacts)
+            self._controls = Controls.of(self._approved, requests)
+            self._note_requests(requests)
+        if self._controls.cancelled is not None:
+            self._ended_elsewhere = str(self._controls.cancelled)
+
+    def _note_requests(self, requests: list[Request]) -> None:
+        for request in requests:
+            if request.name not in self._heard:
+                self._log(str(request))
+                self._journal.note(
+                    events.REQUEST, kind=request.kind, value=request.value, by=request.by, asked_at=request.at
+                )
+        self._heard = frozenset(request.name for request in requests)
+
+    def _called_off(self) -> bool:
+        """Whether somebody ended the run, read right now; raises if that cannot be read."""
+        if self._ended_elsewhere is None:
+            cancelled = Controls.of(self._approved, read_requests(self._job.artifacts)).cancelled
+            if cancelled is not None:
+                self._ended_elsewhere = str(cancelled)
+            elif self._watch.started(strict=True):
+                self._ended_elsewhere = f"the run was cleaned up elsewhere{self._watch.by}"
+        return self._ended_elsewhere is not None
+
+    def _note_ends(self) -> None:
         """At the first check: moves that an earlier process began and that are over have an end in the record, too."""
         if self._checked:
             return
         self._checked = True
-        done = {str(tp) for tp in look.status.having(Status.DONE)}
-        copied = {str(move.replica) for move in look.log_dirs_left}
+        done = {str(tp) for tp in self._tracker.status.having(Status.DONE)}
+        copied = {str(move.replica) for move in self._tracker.log_dirs_left}
         with suppress(RebalanceError):  # it is for the record alone
             for move in moves(read_journal(self._job.artifacts)):
                 if move["ended"] is None and move["partition"] in done and move["replica"] not in copied:
                     named = {"replica": move["replica"]} if move["replica"] else {}
-                    self._journal.note(ENDED, partition=move["partition"], bytes=move["bytes"], **named)
+                    self._journal.note(events.ENDED, partition=move["partition"], bytes=move["bytes"], **named)
 
-    def look(self) -> Look:
-        """Compare the plan with the cluster, and begin what may begin."""
-        found = read_status(self._cluster, ends=self._ends, doubted=(), whole_cluster=True)
-        log_dirs = log_dir_moves(self._cluster, self._job.log_dirs)
-        status = self._beliefs.believe(found, log_dirs)
-        alive = frozenset(self._cluster.alive_brokers())
-        self._meter.learn(self._cluster, status, alive)
-        short = self._min_isr.short(self._cluster, status.live)
-        holds = self._holds(status, short)
-        begun, held = self._begin(Look(status, alive, log_dirs, holds, 0), short)
-        # Whoever ended the run while its moves were chosen is the reason why it ends.
-        look = Look(status, alive, log_dirs, (*self._holds(status, short), *held), begun)
-        if look.holds != self._told:
-            self._tell(f"held back: {'; '.join(look.holds)}" if look.holds else "moves begin again")
-            self._journal.note("held back" if look.holds else "released", reasons=list(look.holds))
-            self._told = look.holds
-        return look
+    def _overdue(self) -> bool:
+        """Whether the maximum run time is over."""
+        limit = self._controls.settings.max_run_time
+        if limit is None or self._execution is None:
+            return False
+        return (self._clock.now() - self._execution.started_at).total_seconds() >= limit
 
-    def _heed_others(self) -> None:
-        """Notice that somebody wants the run to end, or has ended it."""
-        if self._leaving.begun():
-            self._asked_to_cancel = "the way out of the run was taken elsewhere"
-            return
-        with suppress(RebalanceError):  # what cannot be read now counts as unchanged
-            self._asked_to_cancel = asked_to_cancel(self._job.artifacts)
+    # -- what may begin -----------------------------------------------------------------------------------------------
 
-    def _state(self, look: Look) -> State:
-        """Where the run stands; what somebody else did ends it only when nothing is under way any more."""
-        if self._asked_to_cancel and (look.moving or look.waiting):
-            return State.CANCELLED
-        if look.moving:
-            return State.MOVING
-        if look.status.having(Status.DRIFTED):
-            return State.DRIFTED
-        if self._beliefs.cancelled:
-            return State.CANCELLED
-        if look.waiting or not self._beliefs.all_there(look.status):
-            return State.WAITING
-        return State.REACHED
-
-    def _holds(self, status: PlanStatus, short: Sequence[TopicPartition]) -> tuple[str, ...]:
+    def _reasons_to_hold(self) -> tuple[str, ...]:
         """Why nothing may begin now; empty if moves may."""
         holds = []
-        if self._asked_to_cancel:
-            holds.append(self._asked_to_cancel)
-        if drifted := status.having(Status.DRIFTED):
-            holds.append(f"somebody else moved {listing(drifted)}")
-        if self._beliefs.cancelled:
-            holds.append(f"somebody else cancelled {listing(list(self._beliefs.cancelled))}")
-        if status.foreign:
-            holds.append(f"reassignments of somebody else are under way: {listing(status.foreign)}")
-        if not self._settings.open_at(self._clock.now()):
-            holds.append(f"the window {self._settings.window} is closed")
-        if short and self._settings.pause_under_min_isr:
-            holds.append(f"{len(short)} partitions are short of in-sync replicas: {listing(list(short), 3)}")
-        if self._stalled and self._settings.on_stall is OnStall.PAUSE:
-            holds.append(f"moves have stalled: {self._stalled[0]}")
+        settings = self._controls.settings
+        if self._ended_elsewhere is not None:
+            holds.append(self._ended_elsewhere)
+        if self._controls.paused is not None:
+            holds.append(str(self._controls.paused))
+        if self._overdue():
+            holds.append(f"the maximum run time of {settings.max_run_time:.0f} s is over")
+        if self._tracker.cancelled:
+            holds.append(f"somebody else cancelled {listing(self._tracker.cancelled)}")
+        if foreign := self._tracker.status.foreign:
+            holds.append(f"reassignments of somebody else are under way: {listing(foreign)}")
+        if not settings.open_at(self._clock.now()):
+            holds.append(f"the window {settings.window} is closed")
+        if self._health.short and settings.pause_under_min_isr:
+            holds.append(self._short())
+        if self._remedy.stalls and settings.on_stall is OnStall.PAUSE:
+            holds.append(f"moves have stalled: {self._remedy.stalls[0]}")
         return tuple(holds)
 
-    def _begin(self, look: Look, short: Sequence[TopicPartition]) -> tuple[int, tuple[str, ...]]:
-        """Begin what may begin; returns how many steps began, and what holds single ones back."""
-        at_risk = set(short)
-        only_risk = len(look.holds) == 1 and bool(short) and self._settings.pause_under_min_isr
-        if look.holds and not only_risk:
-            return 0, ()
-        pace, size = self._settings.pace, self._meter.size
-        waiting = partition_steps(self._job, look.status, size, at_risk, in_stages=pace.one_replica_at_a_time)
-        waiting += log_dir_steps(look.status, look.log_dirs, size)
-        if only_risk:
-            waiting = [step for step in waiting if step.at_risk]
-        dead = {broker for step in waiting for broker in step.receivers} - look.alive
-        ready = [step for step in waiting if dead.isdisjoint(step.receivers)]
-        held = []
-        if dead:
-            held.append(f"{len(waiting) - len(ready)} moves wait for brokers {sorted(dead)}, which are down")
-        steps, crowded = self._choose(ready, under_way(look.status, look.log_dirs, size), look)
-        if crowded:
-            held.append(f"{len(crowded)} moves wait for room: {crowded[0]}")
-        return self._submit(steps, look), tuple(held)
+    def _short(self) -> str:
+        short = self._health.short
+        return f"{len(short)} partitions are short of in-sync replicas: {listing(short, 3)}"
 
-    def _choose(self, ready: Sequence[Step], moving: Sequence[Move], look: Look) -> tuple[list[Step], list[str]]:
-        """The steps that caps and disks let begin, and why others have no room."""
-        pace, reserve = self._settings.pace, self._settings.disk_reserve
-        steps = _first(Waves(pace, in_order(ready, pace.order), moving))
-        chosen, crowded = with_disk_space(self._cluster, steps, moving, look.alive, reserve)
-        if not crowded:
-            return chosen, []
-        # Those without room must not keep others from beginning, which may make room for them.
-        fitting = that_fit_alone(self._cluster, ready, moving, look.alive, reserve)
-        steps = _first(Waves(pace, in_order(fitting, pace.order), moving))
-        return with_disk_space(self._cluster, steps, moving, look.alive, reserve)[0], crowded
+    def _only_at_risk(self) -> bool:
+        """Whether only partitions that are short of in-sync replicas themselves may begin."""
+        return self._holds == (self._short(),) if self._health.short else False
 
-    def _submit(self, steps: Sequence[Step], look: Look) -> int:
-        """Ask for the steps; what is refused is told, and asked for again at a later look, for some time."""
-        self._heed_others()
-        if not steps or self._stop.is_set() or self._asked_to_cancel:
-            return 0
-        self._keeper.cover(look.status, look.alive, look.log_dirs)
-        accepted = True
-        try:
-            begin(self._cluster, steps)
-        except ClusterError as error:
-            accepted = False
-            self._journal.note("request failed", error=str(error), partitions=len(steps))
-            self._bear(error)
-            self._tell(f"not all moves could be begun, looking again: {error}")
-        else:
-            self._refused = None
-        self._beliefs.begin(steps, look.status, accepted=accepted)
-        return len(steps)
+    def _report_holds(self, holds: tuple[str, ...]) -> None:
+        if holds != self._holds:
+            self._log(f"held back: {'; '.join(holds)}" if holds else "moves begin again")
+            self._journal.note("held back" if holds else "released", reasons=list(holds))
+        self._holds = holds
 
-    def _bear(self, error: ClusterError) -> None:
-        """Bear with a request that failed, unless they have failed one after the other for too long."""
-        now = self._clock.monotonic()
-        since, last = self._refused or (now, now)
-        self._refused = (since if now - last <= REFUSED_APART_SECONDS else now, now)
-        if now - self._refused[0] > REFUSED_SECONDS:
-            raise RefusedError(f"moves could not be begun for {REFUSED_SECONDS:.0f} s: {error}") from error
-
-    def _stalls(self, look: Look, progress: Progress, sizes: Sizes, throttle: int | None) -> tuple[Stall, ...]:
-        """Find moves that have stalled and why, tell what is new, and remedy what can be."""
-        copies = copying(progress.copies, look.status)
-        stalled = self._watch.observe(copies, self._clock.monotonic())
-        if not stalled:
-            return ()
-        silent = (
-            sizes.silent | self._keeper.held.silent | {move.replica.broker for move in look.log_dirs if move.silent}
+    def _begin(self) -> None:
+        skipped = dict(self.set_aside)
+        for tp in self._tracker.status.having(Status.PENDING):
+            if (request := self._controls.excludes(tp.topic)) is not None:
+                self._aside(tp, str(request))
+                skipped[tp] = str(request)
+        self._submission.start(
+            Situation(
+                self._controls.settings,
+                self._remedy.rates(self._controls),
+                self._alive,
+                frozenset(self._health.short),
+                self._only_at_risk(),
+                skipped,
+            )
         )
-        sizes = replace(sizes, silent=silent)
-        needed = needed_rates(copies, look.status, self._watch.write_rates)
-        found = diagnose(stalled, Evidence(look.status, sizes, look.alive, throttle, needed, self._keeper.lowered))
-        found.sort(key=lambda stall: stall.cause is Cause.UNKNOWN)  # what is known first
-        known = {(stall.partition, stall.broker, stall.cause) for stall in self._stalled}
-        new = [stall for stall in found if (stall.partition, stall.broker, stall.cause) not in known]
-        for stall in new:
-            self._journal.note("stalled", partition=str(stall.partition), broker=stall.broker, cause=stall.cause)
-        if new:
-            self._tell(f"{len(found)} moves have stalled: {new[0]}")
-        if self._keeper.remedy(found):
-            self._watch.forgive()
-        return tuple(found)
 
+    def _blocks(self) -> list[str]:
+        """Why single moves wait, those with the same reason together."""
+        reasons: dict[str, list[TopicPartition]] = {}
+        for tp, reason in self._submission.blocked.items():
+            if tp not in self.set_aside:
+                reasons.setdefault(reason, []).append(tp)
+        return [f"{listing(tps, 3)} waits: {reason}" for reason, tps in list(reasons.items())[:3]]
 
-def _first(waves: Waves) -> list[Step]:
-    """What may begin now."""
-    return [step for step in waves.begin() if isinstance(step, Step)]
+    # -- what is set aside --------------------------------------------------------------------------------------------
+
+    def _aside(self, tp: TopicPartition, reason: str) -> None:
+        if tp not in self.set_aside:
+            self.set_aside[tp] = reason
+            self._log(f"{tp} is set aside: {reason}")
+            self._journal.note(events.SET_ASIDE, partition=str(tp), reason=reason)
+
+    def _set_aside_by_status(self) -> None:
+        """What somebody else changed is set aside; what is as planned again is taken up again."""
+        for tp, status in self._tracker.status.by_partition.items():
+            if status in SET_ASIDE:
+                self._aside(tp, SET_ASIDE[status])
+            elif status is Status.DONE and tp in self.set_aside:
+                del self.set_aside[tp]
+
+    def _give_up_waiting(self) -> None:
+        """Set aside what has waited for too long."""
+        limit = self._controls.settings.give_up_after
+        waiting = {("waits", tp): reason for tp, reason in self._submission.blocked.items()}
+        if self._holds and not self._tracker.moving and self._controls.settings.open_at(self._clock.now()):
+            for tp in self._tracker.status.having(Status.PENDING):
+                waiting["waits", tp] = self._holds[0]
+        if not self._tracker.moving and not self._tracker.copying_within:
+            for move in self._tracker.log_dirs_left:
+                tp = TopicPartition(*move.replica[:2])
+                waiting["waits", tp] = f"its replica on broker {move.replica.broker} is not in log dir {move.target}"
+        for (kind, tp), reason in waiting.items():
+            bound = REFUSED_SECONDS if tp in self._submission.refused else limit
+            if self._patience.unchanged((kind, tp)) >= bound:
+                self._aside(tp, reason)
+        moving = {("moves", tp) for tp in self._tracker.moving}
+        self._patience.keep({*waiting, *moving})
+
+    def _give_up_stalled(self) -> None:
+        """Cancel and set aside what has been under way for too long without advancing."""
+        status, limit = self._tracker.status, self._controls.settings.give_up_after
+        for tp in list(self._tracker.moving):
+            live, reassignment = status.live.get(tp), status.reassignments.get(tp)
+            in_sync = frozenset() if live is None else live.in_sync
+            value = (self._remedy.least(tp), in_sync, None if reassignment is None else reassignment.target)
+            if tp in self.set_aside or self._patience.unchanged(("moves", tp), value) < limit:
+                continue
+            words = next((stall.words for stall in self._remedy.stalls if stall.partition == tp), "no reason found")
+            reason = f"it did not advance for {limit:.0f} s: {words}"
+            if reassignment is not None and live is not None:
+                least = self._health.min_isr(tp.topic)
+                kept = reason_not_to_cancel(tp, live, reassignment, self._alive, least)
+                if kept is not None:
+                    reason = f"{reason}; it goes on, since {kept}"
+                else:
+                    self._cluster.reassign({tp: None})
+                    self._tracker.cancel(tp, reason)
+            self._aside(tp, reason)

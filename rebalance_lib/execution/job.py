@@ -1,4 +1,4 @@
-"""What is to be carried out: a plan, the assignment it was made for, and where its notes are kept."""
+"""What is to be executed: a plan, the assignment it was made for, and where its records are kept."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from rebalance_lib.topology import TopicPartition
 
 @dataclass(frozen=True)
 class Job:
-    """A plan on its way.
+    """A plan to be executed.
 
     Args:
         plan: what is to be.
         before: what was when it was planned; all partitions of the plan at least.
         cluster_id: the cluster that it was planned for.
-        artifacts: where saved throttles, the wanted rate and the journal are.
-        repair: whether the plan is there to mend partitions, so that it may move those that are not whole.
+        artifacts: where saved throttles, requests and the journal are.
+        repair: whether the plan is there to repair partitions, so that it may move those that are under-replicated.
         adds: whether the plan is there to add partitions.
         write_rates: bytes per second written to partitions at their peak, where the history knows them.
+        sizes: bytes of partitions when the plan was made, for those whose broker does not tell now.
     """
 
     plan: Plan
@@ -34,6 +35,7 @@ class Job:
     repair: bool = False
     adds: bool = False
     write_rates: Mapping[TopicPartition, float] = field(default_factory=dict)
+    sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @cached_property
     def targets(self) -> dict[TopicPartition, tuple[int, ...]]:

@@ -1,7 +1,7 @@
-"""Words for people, which nothing may depend on.
+"""Messages for people, which nothing may depend on.
 
-Whoever listens may be gone: the pipe of a terminal is closed, the disk of a log is full. A run goes on all the same,
-and its way out above all.
+Whoever reads them may be gone: the pipe of a terminal is closed, the disk of a log is full. A run goes on all the same,
+and its clean-up above all.
 """
 
 from __future__ import annotations
@@ -10,15 +10,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-Word = TypeVar("Word")
-Tell = Callable[[str], None]
+Message = TypeVar("Message")
+Log = Callable[[str], None]
 
 
-def safely(tell: Callable[[Word], object]) -> Callable[[Word], None]:
-    """The same, but what goes wrong in telling does not get out; an interrupt does."""
+def ignore(_: object) -> None:
+    """Nobody reads it."""
 
-    def told(word: Word) -> None:
+
+def safely(log: Callable[[Message], object]) -> Callable[[Message], None]:
+    """The same, but what goes wrong in it does not get out; an interrupt does."""
+
+    def logged(message: Message) -> None:
         with suppress(Exception):
-            tell(word)
+            log(message)
 
-    return told
+    return logged

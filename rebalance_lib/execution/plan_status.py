@@ -2,12 +2,13 @@
 
 A partition is done when its replicas equal the target in order, all of them are in the ISR, and none is being added or
 removed. It is moving when the controller works towards the plan's target or a stage on the way there, pending when it
-rests where the plan found it, at a stage, or where a cancel left it, missing when its topic is gone, and drifted when
-it is anywhere else: somebody else moved it.
+rests where the plan found it, at a stage, or where a cancel left it, missing when its topic is gone, recreated when the
+topic was deleted and created again under the same name (its id tells), and drifted when it is anywhere else: somebody
+else moved it.
 
-The list of reassignments comes from the controller, replica lists from any broker, which may be a moment behind: right
-after a move ended it still shows the replicas of old and new together. So a partition is drifted only if it looks so
-several times in a row; until then it counts as moving.
+The list of reassignments comes from the controller, replica lists from any broker, whose metadata may lag: right after
+a move ended it still shows the replicas of old and new together. So a partition is drifted only if it looks so several
+times in a row; until then it counts as moving.
 
 Example, for ``foo-0`` planned from [1, 2] to [2, 3]: replicas [2, 3], ISR {2, 3} is done; replicas [2, 3, 1] with 3
 adding and 1 removing is moving; [1, 2] and, after a cancel, [2, 1] are pending; [1, 4] is drifted.
@@ -19,6 +20,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rebalance_lib.cluster import Cluster, PartitionMetadata, Reassignment
@@ -26,8 +28,8 @@ from rebalance_lib.plan import Plan
 from rebalance_lib.plan.stages import after_cancel, stages
 from rebalance_lib.topology import TopicPartition
 
-LOOKS = 5
-LOOK_AGAIN_SECONDS = 0.5
+READS = 5
+READ_AGAIN_SECONDS = 0.5
 
 
 class Status(StrEnum):
@@ -37,6 +39,7 @@ class Status(StrEnum):
     MOVING = "moving"
     PENDING = "pending"
     DRIFTED = "drifted"
+    RECREATED = "recreated"
     MISSING = "missing"
 
 
@@ -59,10 +62,26 @@ class PlanStatus:
 
 
 class Ends(NamedTuple):
-    """Both ends of every partition's way."""
+    """Both ends of every partition's way, and the ids that its topics had when the run began, where they are known."""
 
     targets: Mapping[TopicPartition, tuple[int, ...]]
     origins: Mapping[TopicPartition, tuple[int, ...]]
+    topic_ids: Mapping[str, str] = MappingProxyType({})
+
+    def status(self, tp: TopicPartition, live: PartitionMetadata | None, reassignment: Reassignment | None) -> Status:
+        """Where a partition stands, by what the cluster shows of it."""
+        target, origin = self.targets[tp], self.origins.get(tp)
+        if live is None:
+            return Status.MISSING
+        known = self.topic_ids.get(tp.topic)
+        if known and live.topic_id and live.topic_id != known:
+            return Status.RECREATED
+        if reassignment is not None:
+            on_the_way = reassignment.target == target or (origin and reassignment.target in stages(origin, target))
+            return Status.MOVING if on_the_way else Status.DRIFTED
+        if live.replicas == target:
+            return Status.DONE if live.in_sync.issuperset(target) else Status.MOVING
+        return Status.PENDING if origin is not None and at_rest(live.replicas, origin, target) else Status.DRIFTED
 
 
 def read_status(
@@ -72,7 +91,6 @@ def read_status(
     *,
     ends: Ends | None = None,
     doubted: Collection[Status] = (Status.DRIFTED,),
-    whole_cluster: bool = False,
 ) -> PlanStatus:
     """Compare the plan with the cluster.
 
@@ -80,49 +98,29 @@ def read_status(
         cluster: The cluster as it is now.
         plan: What is to be.
         before: The assignment that the plan was made for.
-        ends: The same two, for who looks often.
-        doubted: What to look at again before it is believed; once a plan was submitted, pending is doubtful too.
-        whole_cluster: Look at all topics, not only at those of the plan.
+        ends: The same two, for who reads often.
+        doubted: What to read again before it counts; once a plan was submitted, pending is doubtful too.
     """
     if ends is None:
         ends = Ends(plan.as_dict() if plan else {}, before.as_dict() if before else {})
-    status = _look(cluster, ends, whole_cluster=whole_cluster)
+    status = _read_once(cluster, ends)
     suspects = set(status.having(*doubted))
-    for _ in range(LOOKS - 1):
+    for _ in range(READS - 1):
         if not suspects:
             break
-        cluster.clock.sleep(LOOK_AGAIN_SECONDS)
-        status = _look(cluster, ends, whole_cluster=whole_cluster)
+        cluster.clock.sleep(READ_AGAIN_SECONDS)
+        status = _read_once(cluster, ends)
         suspects &= set(status.having(*doubted))
     # What is listed as moving elsewhere is so; what only shows other replicas may be a moment behind.
     settling = {tp for tp in status.having(*doubted) if tp not in suspects and tp not in status.reassignments}
     return replace(status, by_partition={**status.by_partition, **dict.fromkeys(sorted(settling), Status.MOVING)})
 
 
-def _look(cluster: Cluster, ends: Ends, *, whole_cluster: bool) -> PlanStatus:
+def _read_once(cluster: Cluster, ends: Ends) -> PlanStatus:
     reassignments = cluster.reassignments()
-    live = cluster.partitions(None if whole_cluster else {tp.topic for tp in ends.targets})
-    by_partition = {
-        tp: _status(target, ends.origins.get(tp), live.get(tp), reassignments.get(tp))
-        for tp, target in sorted(ends.targets.items())
-    }
+    live = cluster.partitions({tp.topic for tp in ends.targets})
+    by_partition = {tp: ends.status(tp, live.get(tp), reassignments.get(tp)) for tp in sorted(ends.targets)}
     return PlanStatus(by_partition, live, reassignments)
-
-
-def _status(
-    target: tuple[int, ...],
-    origin: tuple[int, ...] | None,
-    live: PartitionMetadata | None,
-    reassignment: Reassignment | None,
-) -> Status:
-    if live is None:
-        return Status.MISSING
-    if reassignment is not None:
-        on_the_way = reassignment.target == target or (origin and reassignment.target in stages(origin, target))
-        return Status.MOVING if on_the_way else Status.DRIFTED
-    if live.replicas == target:
-        return Status.DONE if live.in_sync.issuperset(target) else Status.MOVING
-    return Status.PENDING if origin is not None and at_rest(live.replicas, origin, target) else Status.DRIFTED
 
 
 def at_rest(replicas: tuple[int, ...], origin: tuple[int, ...], target: tuple[int, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""Refuse, before anything is changed, a plan that must not be carried out as things are; all reasons at once.
+"""Refuse, before anything is changed, a plan that must not be executed as things are; all reasons at once.
 
     cluster        it is another one than the plan was made for
     cancelled      somebody asked to end the run
@@ -6,9 +6,10 @@
                    topic has got other partitions since
     foreign        reassignments of somebody else are under way; they are never touched. Where the plan was not begun
                    here before, everything under way is somebody else's, whatever its target
-    drift          partitions are no longer where the plan found them; those at their target count as done
-    health         partitions to be moved are offline or under-replicated, unless the plan is there to mend them: the
-                   brokers that lack are named, for a move of such a partition may never end
+    drift          partitions are no longer where the plan found them; those at their target count as done. Once the
+                   plan was begun, these are set aside, and the rest goes on
+    health         all partitions to be moved are offline, or short of a replica that stays, unless the plan is there to
+                   repair them: a move of such a partition may never end. Where only some are, these wait
     brokers        target brokers are not alive
     privileges     this user may not do what it takes
     throttle       as much is written to the moving partitions as the throttle lets through, so that their moves
@@ -31,17 +32,17 @@ from typing import NamedTuple
 
 from rebalance_lib.cluster import Cluster, Replica
 from rebalance_lib.errors import ClusterError, DriftError
-from rebalance_lib.execution.cancellation import asked_to_cancel
 from rebalance_lib.execution.commands.plan_state import tried
 from rebalance_lib.execution.disk_space import Change, DiskSpace, first_without_space
 from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.log_dir_moves import log_dir_moves
 from rebalance_lib.execution.new_partitions import not_next
-from rebalance_lib.execution.plan_status import PlanStatus, Status, listing, read_status
+from rebalance_lib.execution.plan_status import Ends, PlanStatus, Status, listing, read_status
 from rebalance_lib.execution.progress import Copy, read_sizes
+from rebalance_lib.execution.records.execution import read_execution
+from rebalance_lib.execution.requests import Controls, read_requests
 from rebalance_lib.execution.settings import Settings
 from rebalance_lib.execution.stalls import MARGIN
-from rebalance_lib.execution.throttles.apply import requested_rate
 from rebalance_lib.plan.stages import stages
 from rebalance_lib.plan.waves import SLOT, slots
 from rebalance_lib.topology import TopicPartition
@@ -68,12 +69,15 @@ def preflight(cluster: Cluster, job: Job, settings: Settings | None = None) -> P
     live_id = cluster.cluster_id()
     if live_id != job.cluster_id:
         raise DriftError(f"the plan is for cluster {job.cluster_id}, this is {live_id}: check the connection")
-    status = read_status(cluster, job.plan, job.before)
-    drift = list(_drift(status))
+    begun = tried(job.artifacts, job.plan, job.cluster_id)
+    execution = read_execution(job.artifacts)
+    ids = execution.topic_ids if execution is not None and not execution.ended else {}
+    status = read_status(cluster, ends=Ends(job.targets, job.origins, ids))
+    drift = [] if begun else list(_drift(status))
     problems = [
         *_cancelled(job),
         *_unknown(job, status),
-        *_foreign(cluster, job, status),
+        *_foreign(cluster, job, status, begun=begun),
         *drift,
         *_health(job, status),
         *_brokers(cluster, job, status),
@@ -89,21 +93,23 @@ def preflight(cluster: Cluster, job: Job, settings: Settings | None = None) -> P
 
 def _remarks(job: Job, status: PlanStatus, settings: Settings) -> Iterator[str]:
     """What is worth knowing, though it does not stand against the plan."""
+    yield from _drift(status)
+    if late := _unhealthy(job, status):
+        yield f"{len(late)} partitions are not in sync and wait until they are: {listing(late)}"
     if missing := status.having(Status.MISSING):
         yield f"{len(missing)} partitions belong to deleted topics and are left out: {listing(missing)}"
     factors = [tp for tp, target in job.targets.items() if len(target) != len(job.origins.get(tp, target))]
     if factors:
         yield f"{len(factors)} partitions get another replication factor: {listing(factors)}"
-    wanted, throttle = requested_rate(job.artifacts), settings.pace.throttle
-    if wanted is not None and wanted != throttle:
-        yield f"the throttle is {wanted} bytes/s, which was asked for since the run began, in place of {throttle}"
-    if throttle is None and any(job.coming(tp) for tp in status.having(Status.PENDING)):
+    for request in read_requests(job.artifacts):
+        yield f"{request}, since the run began"
+    if settings.pace.throttle is None and any(job.coming(tp) for tp in status.having(Status.PENDING)):
         yield "replicas are copied without a throttle"
 
 
 def _cancelled(job: Job) -> Iterator[str]:
-    if asked := asked_to_cancel(job.artifacts):
-        yield f"{asked}: to go on all the same, arm it again"
+    if cancelled := Controls.of(Settings(), read_requests(job.artifacts)).cancelled:
+        yield f"{cancelled}: clean the run up first, then it can begin again"
 
 
 def _unknown(job: Job, status: PlanStatus) -> Iterator[str]:
@@ -117,10 +123,10 @@ def _unknown(job: Job, status: PlanStatus) -> Iterator[str]:
         yield f"{listing(strange)} cannot be added: the topic is gone, or has got other partitions since; plan again"
 
 
-def _foreign(cluster: Cluster, job: Job, status: PlanStatus) -> Iterator[str]:
+def _foreign(cluster: Cluster, job: Job, status: PlanStatus, *, begun: bool) -> Iterator[str]:
     """What is under way and not this plan's; of a plan that is tried for the first time, nothing is."""
     foreign, copies = status.foreign, []
-    if not tried(job.artifacts, job.plan, job.cluster_id):
+    if not begun:
         foreign = sorted(status.reassignments)
         copies = [move for move in log_dir_moves(cluster, job.log_dirs) if move.future is not None]
     if foreign:
@@ -134,22 +140,29 @@ def _foreign(cluster: Cluster, job: Job, status: PlanStatus) -> Iterator[str]:
 
 
 def _drift(status: PlanStatus) -> Iterator[str]:
-    if drifted := status.having(Status.DRIFTED):
+    if drifted := status.having(Status.DRIFTED, Status.RECREATED):
         yield f"{len(drifted)} partitions are no longer where the snapshot saw them ({listing(drifted)}): plan again"
 
 
 def _health(job: Job, status: PlanStatus) -> Iterator[str]:
-    lacking: dict[TopicPartition, list[int]] = {}
+    unhealthy = _unhealthy(job, status)
+    if unhealthy and len(unhealthy) == len(status.having(Status.PENDING, Status.MOVING)):
+        brokers = sorted({broker for late in unhealthy.values() for broker in late})
+        yield (
+            f"{len(unhealthy)} partitions to be moved are offline or under-replicated ({listing(unhealthy)}), replicas "
+            f"on brokers {brokers} are not in sync: repair these brokers first, or plan with mode repair"
+        )
+
+
+def _unhealthy(job: Job, status: PlanStatus) -> dict[TopicPartition, list[int]]:
+    """Partitions to be moved that have no leader, or lack a replica that stays, with the brokers that are late."""
+    found = {}
     for tp in () if job.repair else status.having(Status.PENDING):
         live = status.live[tp]
-        if live.leader is None or not live.in_sync.issuperset(live.replicas):
-            lacking[tp] = sorted(set(live.replicas) - live.in_sync) or sorted(live.replicas)
-    if lacking:
-        brokers = sorted({broker for missing in lacking.values() for broker in missing})
-        yield (
-            f"{len(lacking)} partitions to be moved are offline or under-replicated ({listing(lacking)}), replicas "
-            f"on brokers {brokers} are not in sync: mend these brokers first, or plan with mode repair"
-        )
+        late = sorted(set(live.replicas) - live.in_sync)
+        if live.leader is None or set(late) & set(job.targets[tp]):
+            found[tp] = late or sorted(live.replicas)
+    return found
 
 
 def _brokers(cluster: Cluster, job: Job, status: PlanStatus) -> Iterator[str]:
@@ -165,10 +178,10 @@ def _privileges(cluster: Cluster, job: Job) -> Iterator[str]:
 
 
 def _throttle(cluster: Cluster, job: Job, status: PlanStatus, settings: Settings) -> Iterator[str]:
-    pace = settings.pace
+    pace = Controls.of(settings, read_requests(job.artifacts)).settings.pace
     moving = [tp for tp in status.having(Status.PENDING, Status.MOVING) if job.coming(tp)]
-    throttle = requested_rate(job.artifacts) or pace.throttle
-    if pace.throttle is None or throttle is None or not moving:
+    throttle = pace.throttle
+    if throttle is None or not moving:
         return
     measured, sizes = write_rates(cluster, status, moving)
     rates = {tp: max(measured.get(tp, 0.0), job.write_rates.get(tp, 0.0)) for tp in moving}
@@ -263,8 +276,8 @@ def _disks(cluster: Cluster, job: Job, status: PlanStatus, settings: Settings) -
     stuck = first_without_space(DiskSpace(found.log_dirs, copies, settings.disk_reserve), ways)
     if stuck is not None:
         yield (
-            f"not enough room on disks while old and new copies are side by side ({stuck}, with "
-            f"{settings.disk_reserve:.0%} of it kept free): make room, plan with less, or move one replica at a time"
+            f"not enough disk space while old and new copies are side by side ({stuck}, with "
+            f"{settings.disk_reserve:.0%} of it kept free): free some, plan with less, or move one replica at a time"
         )
 
 

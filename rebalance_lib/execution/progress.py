@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rebalance_lib.cluster import Cluster, LogDir
-from rebalance_lib.errors import ClusterError
 from rebalance_lib.execution.plan_status import PlanStatus, Status
 from rebalance_lib.plan import Plan
+from rebalance_lib.plan.waves import SLOT_BYTES
 from rebalance_lib.topology import TopicPartition
 
 RATE_SECONDS = 60.0  # over how long a rate is measured
@@ -110,8 +110,9 @@ class Progress:
 class Meter:
     """Measures a plan again and again; remembers sizes, and what it saw before, for rates."""
 
-    def __init__(self, plan: Plan, before: Plan) -> None:
+    def __init__(self, plan: Plan, before: Plan, sizes: Mapping[TopicPartition, int] | None = None) -> None:
         origins = before.as_dict()
+        self._planned_sizes = sizes or {}
         self._new = {
             tp: tuple(broker for broker in target if broker not in origins.get(tp, ()))
             for tp, target in plan.as_dict().items()
@@ -121,22 +122,35 @@ class Meter:
         self._seen: deque[tuple[float, int, dict[int, int]]] = deque()
 
     def size(self, tp: TopicPartition) -> int:
-        """The bytes of one replica of the partition, as its leader last showed it."""
-        return self._sizes.get(tp, 0)
+        """The bytes of one replica of the partition, as its leader last showed it, or as they were when it was planned.
+
+        One that nobody knows counts as large as takes a broker's slot of its own.
+        """
+        return self._sizes.get(tp, self._planned_sizes.get(tp, SLOT_BYTES))
+
+    def knows(self, tp: TopicPartition) -> bool:
+        """Whether the size of the partition is, or was, known."""
+        return tp in self._sizes or tp in self._planned_sizes
 
     def learn(self, cluster: Cluster, status: PlanStatus, alive: Collection[int]) -> None:
-        """Ask for the sizes of planned partitions that are not known yet."""
+        """Ask for the sizes of planned partitions that are not known yet: their leaders, else their other replicas."""
         unknown = [tp for tp in self._new if tp not in self._sizes and tp in status.live]
         if not unknown:
             return
         leaders = {leader for tp in unknown if (leader := status.live[tp].leader) in alive and leader is not None}
-        found = read_sizes(cluster, unknown, leaders)
-        self._learn(found, unknown, status)
+        self._learn(read_sizes(cluster, unknown, leaders), unknown, status)
+        unknown = [tp for tp in unknown if tp not in self._sizes]
+        others = {broker for tp in unknown for broker in status.live[tp].replicas if broker in alive} - leaders
+        found = read_sizes(cluster, unknown, others)
+        for tp in unknown:
+            held = [found.bytes[tp, broker] for broker in status.live[tp].replicas if (tp, broker) in found.bytes]
+            if held:
+                self._sizes[tp] = max(held)
 
     def read(self, cluster: Cluster, status: PlanStatus, alive: Collection[int]) -> tuple[Progress, Sizes]:
         """Measure the moves under way; a broker that does not answer has what it had when it last did."""
         self.learn(cluster, status, alive)
-        moving = [tp for tp in status.having(Status.MOVING) if self._new[tp]]
+        moving = [tp for tp in status.having(Status.MOVING) if self._new[tp] and tp in status.live]
         asked = {broker for tp in moving for broker in (*self._new[tp], *status.live[tp].replicas) if broker in alive}
         found = read_sizes(cluster, moving, asked)
         self._learn(found, moving, status)
@@ -152,9 +166,10 @@ class Meter:
         under_way = set(moving)
         for tp, brokers in self._new.items():
             here = () if tp in under_way else status.live[tp].replicas if tp in status.live else brokers
+            whole = self.size(tp) if self.knows(tp) else 0
             for broker in brokers:
-                to_copy[broker] += self.size(tp)
-                copied[broker] += self.size(tp) if broker in here else 0
+                to_copy[broker] += whole
+                copied[broker] += whole if broker in here else 0
         for copy in copies:
             copied[copy.broker] += copy.copied
         return self._progress(cluster.clock.monotonic(), status, dict(copied), dict(to_copy), copies), found
@@ -182,7 +197,7 @@ class Meter:
             moving=len(status.having(Status.MOVING)),
             pending=len(status.having(Status.PENDING)),
             missing=len(status.having(Status.MISSING)),
-            drifted=tuple(status.having(Status.DRIFTED)),
+            drifted=tuple(status.having(Status.DRIFTED, Status.RECREATED)),
             bytes_copied=sum(copied.values()),
             bytes_to_copy=sum(to_copy.values()),
             rate=rate(sum(copied.values()), before),
@@ -196,18 +211,16 @@ class Meter:
 
 def read_sizes(cluster: Cluster, partitions: Collection[TopicPartition], brokers: Iterable[int]) -> Sizes:
     """What these brokers hold of these partitions, and their log dirs; copies between log dirs do not count."""
-    sizes: dict[tuple[TopicPartition, int], int] = {}
-    log_dirs: dict[int, list[LogDir]] = {}
-    silent: set[int] = set()
-    for broker in sorted(set(brokers)) if partitions else ():
-        try:
-            log_dirs[broker] = cluster.log_dirs(broker, partitions, attempts=2)  # the first may meet an old connection
-        except ClusterError:
-            silent.add(broker)
-            continue
-        for log_dir in log_dirs[broker]:
-            sizes |= {(held.partition, broker): held.size for held in log_dir.replicas if not held.future}
-    return Sizes(sizes, log_dirs, frozenset(silent))
+    asked = sorted(set(brokers)) if partitions else []
+    log_dirs = cluster.describe_log_dirs(asked, partitions) if asked else {}
+    sizes = {
+        (held.partition, broker): held.size
+        for broker, listed in log_dirs.items()
+        for log_dir in listed
+        for held in log_dir.replicas
+        if not held.future
+    }
+    return Sizes(sizes, log_dirs, frozenset(asked) - log_dirs.keys())
 
 
 def duration(seconds: float) -> str:

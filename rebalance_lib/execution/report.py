@@ -1,4 +1,4 @@
-"""What the engine sees at a look, and what it tells at a check."""
+"""What the executor reports at a check."""
 
 from __future__ import annotations
 
@@ -6,69 +6,59 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from rebalance_lib.execution.log_dir_moves import LogDirMove, LogDirStatus
-from rebalance_lib.execution.plan_status import PlanStatus, Status
+from rebalance_lib.execution.plan_status import listing
 from rebalance_lib.execution.progress import Progress
 from rebalance_lib.execution.stalls import Stall
+from rebalance_lib.topology import TopicPartition
 
 
-class State(StrEnum):
-    """Where a run stands."""
+class RunState(StrEnum):
+    """Where a run stands.
 
-    REACHED = "reached"
+    moving      moves are under way, or begin
+    held        something is left to do, and nothing may begin now: the reasons are reported
+    paused      a person has paused it; what is under way goes on
+    ending      its maximum run time is over: it ends with what is under way
+    completed   every partition is at its target; those of deleted topics do not count
+    incomplete  nothing is left to wait for, but some partitions were set aside
+    cancelled   somebody wants it to end, or has ended it
+    """
+
     MOVING = "moving"
-    WAITING = "waiting"
-    DRIFTED = "drifted"
+    HELD = "held"
+    PAUSED = "paused"
+    ENDING = "ending"
+    COMPLETED = "completed"
+    INCOMPLETE = "incomplete"
     CANCELLED = "cancelled"
 
 
-ENDED = frozenset({State.REACHED, State.DRIFTED, State.CANCELLED})
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """The plan against the cluster, why nothing begins, and what was begun."""
-
-    status: PlanStatus
-    alive: frozenset[int]
-    log_dirs: list[LogDirMove]
-    holds: tuple[str, ...]
-    begun: int
-
-    @property
-    def log_dirs_left(self) -> list[LogDirMove]:
-        """Replicas that are not in the log dir that the plan names."""
-        return [move for move in self.log_dirs if not move.ended]
-
-    @property
-    def silent(self) -> frozenset[int]:
-        """Brokers that did not answer when asked for their log dirs."""
-        return frozenset(move.replica.broker for move in self.log_dirs if move.silent)
-
-    @property
-    def waiting(self) -> bool:
-        """Whether something has not begun."""
-        idle = any(move.status is not LogDirStatus.MOVING for move in self.log_dirs_left)
-        return idle or bool(self.status.having(Status.PENDING))
-
-    @property
-    def moving(self) -> bool:
-        """Whether something is under way."""
-        copied = any(move.status is LogDirStatus.MOVING for move in self.log_dirs_left)
-        return copied or bool(self.begun or self.status.having(Status.MOVING))
+ENDED = frozenset({RunState.COMPLETED, RunState.INCOMPLETE, RunState.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One check: where the run stands, how far it is, what holds it up."""
+    """One check: where the run stands, how far it is, what holds it back.
 
-    state: State
+    Args:
+        state: where it stands.
+        progress: how far it is.
+        holds: why nothing, or not everything that waits, begins.
+        stalls: moves that do not advance.
+        throttle: the rate that is set, in bytes per second.
+        log_dirs_left: replicas that are not in their log dir yet.
+        foreign_throttles: brokers where somebody else set another rate, with that rate.
+        set_aside: partitions that the run does not bring to their target, with the reason.
+    """
+
+    state: RunState
     progress: Progress
     holds: tuple[str, ...]
     stalls: tuple[Stall, ...]
     throttle: int | None
     log_dirs_left: int = 0
-    throttles_of_others: Mapping[int, int] = field(default_factory=dict)
+    foreign_throttles: Mapping[int, int] = field(default_factory=dict)
+    set_aside: Mapping[TopicPartition, str] = field(default_factory=dict)
 
     @property
     def ended(self) -> bool:
@@ -77,14 +67,26 @@ class Report:
 
     def __str__(self) -> str:
         text = str(self.progress)
+        if self.throttle and self.progress.rate is not None and not self.progress.finished:
+            text += f"; the throttle allows {self.throttle / 1e6:.2f} MB/s for each broker"
         if self.log_dirs_left:
             text += f"; {self.log_dirs_left} replicas are not in their log dir yet"
         if self.holds:
             text += f". Held back: {'; '.join(self.holds)}"
-        if self.throttles_of_others:
-            listed = ", ".join(f"{rate} on broker {broker}" for broker, rate in self.throttles_of_others.items())
+        if self.foreign_throttles:
+            listed = ", ".join(f"{rate} on broker {broker}" for broker, rate in self.foreign_throttles.items())
             text += f". Somebody else set the throttle to {listed}"
         if self.stalls:
             text += f". Stalled: {'; '.join(str(stall) for stall in self.stalls[:3])}"
             text += f" and {len(self.stalls) - 3} more" if len(self.stalls) > 3 else ""
+        if self.set_aside:
+            text += f". Set aside: {describe_set_aside(self.set_aside)}"
         return text
+
+
+def describe_set_aside(set_aside: Mapping[TopicPartition, str]) -> str:
+    """Which partitions were set aside and why, those with the same reason together."""
+    by_reason: dict[str, list[TopicPartition]] = {}
+    for tp, reason in sorted(set_aside.items()):
+        by_reason.setdefault(reason, []).append(tp)
+    return "; ".join(f"{listing(partitions, 5)} ({reason})" for reason, partitions in by_reason.items())

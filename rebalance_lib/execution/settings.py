@@ -15,6 +15,9 @@ from rebalance_lib.window import Window
 CAPS = ("moves_in", "moves_out", "moves_in_cluster", "bytes_in_flight")  # in a form, 0 is no limit
 
 
+MOST_SECONDS = 366 * 86_400.0
+
+
 class OnStall(StrEnum):
     """What to do about a move that stalls: a throttle may be raised, new moves held back, or only word given."""
 
@@ -39,6 +42,11 @@ class Settings:
         cancel_on_failure: a run that ends before its plan is reached cancels its moves under way; else they go on,
             without a throttle.
         election_batch: how many preferred leaders are elected at once.
+        give_up_after: seconds that something may wait for what somebody must repair (a broker that is down, a full
+            disk, a partition short of in-sync replicas, a move that stalls) before it is set aside, so that the rest of
+            the plan can end. Waiting for the window, and while a person has paused the run, does not count.
+        max_run_time: seconds since the run began after which nothing begins any more, and the run ends when what is
+            under way has ended; None for no limit.
     """
 
     pace: Pace = field(default_factory=Pace)
@@ -50,11 +58,16 @@ class Settings:
     pause_under_min_isr: bool = True
     cancel_on_failure: bool = True
     election_batch: int = 200
+    give_up_after: float = 1800.0
+    max_run_time: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("stall_checks", "election_batch"):
             if getattr(self, name) < 1:
                 raise InvalidInputError(f"{name.replace('_', ' ')} is {getattr(self, name)}: give 1 or more")
+        check_seconds("give up after", self.give_up_after)
+        if self.max_run_time is not None:
+            check_seconds("max run time", self.max_run_time)
         if not 0 <= self.disk_reserve < 1:
             raise InvalidInputError(f"disk reserve is {self.disk_reserve}: give a part of a log dir, such as 0.05")
         if self.throttle_ceiling is not None and self.throttle_ceiling < (self.pace.throttle or 1):
@@ -86,9 +99,23 @@ class Settings:
         caps = {name: getattr(self.pace, name) or 0 for name in CAPS}
         return {**self.pace.as_dict(), **caps, **own, "window": None if self.window is None else str(self.window)}
 
+    def changed(self, changes: Mapping[str, Any]) -> Settings:
+        """These settings with some changed, by their flat names, as `from_dict` reads them; a ceiling grows along."""
+        values = {**self.as_dict(), **changes}
+        ceiling, throttle = values.get("throttle_ceiling"), values.get("throttle")
+        if ceiling is not None and throttle is not None:
+            values["throttle_ceiling"] = max(int(ceiling), int(throttle))
+        return Settings.from_dict(values)
+
     def open_at(self, moment: datetime) -> bool:
         """Whether moves may begin at this moment."""
         return self.window is None or self.window.contains(moment)
+
+
+def check_seconds(name: str, seconds: float, least: float = 0.1, most: float = MOST_SECONDS) -> None:
+    """Refuse a time that is not between these bounds; what is no number is not."""
+    if not least <= seconds <= most:
+        raise InvalidInputError(f"{name} is {seconds} seconds: give {least:g} to {most:g}")
 
 
 def _refuse(name: str, value: object, wanted: str) -> InvalidInputError:
@@ -107,6 +134,11 @@ def _whole(name: str, value: Any) -> int:
 def _limit(name: str, value: Any) -> int | None:
     """A cap as people write it: 0 for none."""
     return _whole(name, value) or None
+
+
+def _no_limit(name: str, value: Any) -> float | None:
+    """Seconds as people write them: 0 for no limit."""
+    return _part(name, value) or None
 
 
 def _part(name: str, value: Any) -> float:
@@ -148,4 +180,6 @@ _READERS: dict[str, Any] = {
     "pause_under_min_isr": _flag,
     "cancel_on_failure": _flag,
     "election_batch": _whole,
+    "give_up_after": _part,
+    "max_run_time": _no_limit,
 }

@@ -2,7 +2,9 @@
 
 A new replica advances when it lacks fewer bytes of its leader than ever before. That it grows says nothing: with a
 throttle below what is written to the partition it grows for ever and never arrives. One that has not advanced in so
-many checks, the first of them included, has stalled. Why, the first of these that is true:
+many checks, the first of them included, has stalled, unless the throttle explains it: Kafka checks a quota before a
+fetch, not during it, so a broker that has fetched a megabyte of each partition waits until that is paid back. Why, the
+first of these that is true:
 
     broker down         the receiving broker, or the leader's, is not alive
     not answering       the receiving broker, or the leader's, does not answer: it hangs, or is cut off
@@ -23,12 +25,15 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from rebalance_lib.execution.plan_status import PlanStatus
+from rebalance_lib.execution.plan_status import PlanStatus, Status
 from rebalance_lib.execution.progress import Copy, Sizes
+from rebalance_lib.reassignment.conditions import Conditions
 from rebalance_lib.topology import TopicPartition
 
 MARGIN = 1.1  # a throttle this little above what is written never catches up in any useful time
-FULL_BYTES = 64 * 1024 * 1024  # a log dir with less room than this takes no new segment for long
+PARTITION_FETCH = Conditions().partition_fetch
+QUOTA_WINDOW_SECONDS = 11.0  # quota.window.num samples of a second each, Kafka's default
+FULL_BYTES = 64 * 1024 * 1024  # a log dir with less space than this takes no new segment for long
 
 
 class Cause(StrEnum):
@@ -57,12 +62,13 @@ class Stall:
 
 
 class StallWatch:
-    """Counts, for each copy under way, the checks since it last came nearer to its leader."""
+    """Counts, for each copy under way, the checks since it last came nearer to its leader, and the seconds."""
 
     def __init__(self, checks: int) -> None:
         self._enough = max(1, checks - 1)  # checks after the one that the others are compared with
         self._least: dict[tuple[TopicPartition, int], int] = {}
         self._still: dict[tuple[TopicPartition, int], int] = {}
+        self._since: dict[tuple[TopicPartition, int], float] = {}
         self._sizes: dict[TopicPartition, tuple[float, int]] = {}
         self._rates: dict[TopicPartition, float] = {}
 
@@ -71,12 +77,15 @@ class StallWatch:
         """Bytes per second written to the partitions that moved at the last two checks."""
         return dict(self._rates)
 
-    def observe(self, copies: Iterable[Copy], at: float) -> list[Copy]:
+    def observe(
+        self, copies: Iterable[Copy], at: float, allowed: Mapping[tuple[TopicPartition, int], float] | None = None
+    ) -> list[Copy]:
         """Take in a check; returns the copies that have stalled.
 
         Args:
             copies: the copies that others wait for, see `copying`.
             at: when they were measured, in seconds.
+            allowed: for how many seconds each copy may rest because of its throttle, see `allowed_rests`.
         """
         listed = list(copies)
         wholes = {copy.partition: copy.whole for copy in listed}
@@ -86,19 +95,69 @@ class StallWatch:
                 earlier, size = self._sizes[tp]
                 self._rates[tp] = max(0.0, (whole - size) / (at - earlier))
         self._sizes = {tp: (at, whole) for tp, whole in wholes.items()}
-        least, still = {}, {}
+        least, still, since = {}, {}, {}
         for copy in listed:
             key = (copy.partition, copy.broker)
             best = self._least.get(key)
             advanced = best is None or copy.remaining < best
             least[key] = copy.remaining if best is None else min(best, copy.remaining)
             still[key] = 0 if advanced else self._still[key] + 1
-        self._least, self._still = least, still
-        return [copy for copy in listed if still.get((copy.partition, copy.broker), 0) >= self._enough]
+            since[key] = at if advanced else self._since[key]
+        self._least, self._still, self._since = least, still, since
+        return [
+            copy
+            for copy in listed
+            if still[copy.partition, copy.broker] >= self._enough
+            and at - since[copy.partition, copy.broker] >= (allowed or {}).get((copy.partition, copy.broker), 0.0)
+        ]
+
+    def least(self, tp: TopicPartition) -> int:
+        """The fewest bytes that the copies of this partition have lacked, together."""
+        return sum(least for (partition, _), least in self._least.items() if partition == tp)
 
     def forgive(self) -> None:
         """Start counting anew, after a remedy."""
         self._still = dict.fromkeys(self._still, 0)
+
+
+def allowed_rests(
+    copies: Iterable[Copy], status: PlanStatus, throttle: int | None
+) -> dict[tuple[TopicPartition, int], float]:
+    """For how many seconds each copy may rest, because the copies that share its throttle pay back what they fetched.
+
+    Example: ten copies to one broker at 1 MB/s fetch ten megabytes at once, and then nothing for ten seconds; Kafka
+    counts over eleven more. With a margin of a half, each may rest for some 32 seconds.
+    """
+    if throttle is None:
+        return {}
+    listed = list(copies)
+    sharing: dict[tuple[str, int | None], int] = defaultdict(int)
+    for copy in listed:
+        sharing["in", copy.broker] += 1
+        sharing["out", status.live[copy.partition].leader] += 1
+    rests = {}
+    for copy in listed:
+        most = max(sharing["in", copy.broker], sharing["out", status.live[copy.partition].leader])
+        rests[copy.partition, copy.broker] = 1.5 * (most * PARTITION_FETCH / throttle + QUOTA_WINDOW_SECONDS)
+    return rests
+
+
+def late_replicas(status: PlanStatus, alive: Collection[int]) -> list[Stall]:
+    """Partitions whose reassignment has ended and whose replicas are not all in sync, with the brokers to look at."""
+    found = []
+    for tp in status.having(Status.MOVING):
+        if tp in status.reassignments or tp not in status.live:
+            continue
+        live = status.live[tp]
+        for broker in sorted(set(live.replicas) - live.in_sync):
+            down = broker not in alive
+            words = (
+                f"it is at its target, but broker {broker} is down: start it"
+                if down
+                else f"it is at its target, but its replica on broker {broker} is not in sync: look at that broker"
+            )
+            found.append(Stall(tp, broker, Cause.BROKER_DOWN if down else Cause.OUT_OF_SYNC, words))
+    return found
 
 
 def copying(copies: Iterable[Copy], status: PlanStatus) -> list[Copy]:
@@ -176,12 +235,12 @@ def _disk(copy: Copy, evidence: Evidence) -> Stall | None:
         if holds and log_dir.usable_bytes is not None and log_dir.usable_bytes < min(copy.remaining, FULL_BYTES):
             words = (
                 f"log dir {log_dir.path} of broker {copy.broker} has {log_dir.usable_bytes} bytes left, the copy lacks "
-                f"{copy.remaining}: make room there, or cancel"
+                f"{copy.remaining}: free some there, or cancel"
             )
             return Stall(copy.partition, copy.broker, Cause.DISK, words)
     failed = [log_dir.path for log_dir in log_dirs if not log_dir.online]
     if failed and copy.copied == 0:
-        words = f"log dirs {failed} of broker {copy.broker} have failed: mend them, or plan again"
+        words = f"log dirs {failed} of broker {copy.broker} have failed: repair them, or plan again"
         return Stall(copy.partition, copy.broker, Cause.DISK, words)
     return None
 

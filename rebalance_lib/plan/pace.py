@@ -13,6 +13,9 @@ from typing import Any
 from rebalance_lib.errors import InvalidInputError
 
 MOVES_OF_A_BROKER = 10
+# Each move costs the controller a record when it begins and one when it ends, and every broker the metadata of both. So
+# many fit into one request (`rebalance_lib.cluster`), and Cruise Control's default is about as high (1,250).
+MOVES_IN_CLUSTER = 1000
 MOST_BYTES = 2**63 - 1  # Kafka's own settings hold no larger number
 
 
@@ -43,7 +46,7 @@ class Pace:
     log_dir_throttle: int | None = None
     moves_in: int | None = MOVES_OF_A_BROKER
     moves_out: int | None = MOVES_OF_A_BROKER
-    moves_in_cluster: int | None = None
+    moves_in_cluster: int | None = MOVES_IN_CLUSTER
     bytes_in_flight: int | None = None
     order: Order = Order.LARGEST_FIRST
     one_replica_at_a_time: bool = False

@@ -25,16 +25,12 @@ from dataclasses import dataclass, replace
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, PartitionMetadata, Reassignment
 from rebalance_lib.errors import ClusterError, InvalidInputError
-from rebalance_lib.execution.cancellation import check_originals
-from rebalance_lib.execution.commands.plan_state import claim, live_assignment, originals, save_rollback
+from rebalance_lib.execution.cancellation import check_originals, originals
+from rebalance_lib.execution.commands.plan_state import claim, live_assignment, save_rollback
 from rebalance_lib.execution.log_dir_moves import check_log_dirs, planned_log_dirs, start_log_dir_moves
 from rebalance_lib.execution.plan_status import PlanStatus, Status, listing
-from rebalance_lib.execution.throttles.apply import (
-    apply_log_dir_throttle,
-    apply_throttle,
-    check_rate,
-    throttled_partitions,
-)
+from rebalance_lib.execution.throttles.apply import apply_log_dir_throttle, apply_throttle
+from rebalance_lib.execution.throttles.config import check_rate, throttled_partitions
 from rebalance_lib.execution.throttles.saved import stale_throttles
 from rebalance_lib.plan import Plan
 from rebalance_lib.reassignment import Assignment
@@ -129,7 +125,7 @@ def prepare(
     prepared = Prepared(plan, live_assignment(cluster, live, reassignments), live, reassignments)
     if not allow_replication_factor_change:
         _check_replication_factor(prepared)
-    check_originals(prepared.to_cancel, live, reassignments, alive)
+    check_originals(cluster, prepared.to_cancel, live, reassignments)
     check_log_dirs(cluster, plan)
     return prepared
 

@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, PartitionMetadata, Reassignment, Replica
 from rebalance_lib.errors import ClusterError
+from rebalance_lib.execution.cancellation import originals
+from rebalance_lib.execution.records.execution import EXECUTION
 from rebalance_lib.execution.records.journal import JOURNAL
 from rebalance_lib.execution.throttles.saved import SAVED, stale_throttles
 from rebalance_lib.plan import Plan, PlanEntry, format_plan, parse_plan
@@ -42,10 +44,10 @@ def executed_on(state: Artifacts, plan: Plan) -> str | None:
 
 
 def tried(state: Artifacts, plan: Plan, cluster_id: str) -> bool:
-    """Whether this plan was begun to be carried out here before; if not, nothing that is under way is its own."""
+    """Whether this plan was begun here before; if not, nothing that is under way is its own."""
     if state.exists(OWNER):
         return owned(state, plan, cluster_id)
-    return state.exists(SAVED) or state.exists(JOURNAL)
+    return state.exists(EXECUTION) or state.exists(SAVED) or state.exists(JOURNAL)
 
 
 def claim(state: Artifacts, plan: Plan, cluster_id: str) -> bool:
@@ -111,9 +113,3 @@ def live_assignment(
         log_dirs = tuple(place.current if place and place.current else ANY_LOG_DIR for place in places)
         entries.append(PlanEntry(tp.topic, tp.partition, replicas, log_dirs))
     return Plan.from_entries(entries)
-
-
-def originals(state: PartitionMetadata, reassignment: Reassignment | None) -> tuple[int, ...]:
-    """The replicas of a partition without those that are being added."""
-    adding = () if reassignment is None else reassignment.adding
-    return tuple(broker for broker in state.replicas if broker not in adding)

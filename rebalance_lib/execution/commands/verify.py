@@ -24,7 +24,7 @@ from rebalance_lib.cluster import Cluster
 from rebalance_lib.execution.commands.plan_state import owned, saved_rollback
 from rebalance_lib.execution.log_dir_moves import LogDirMove, LogDirStatus, log_dir_moves, planned_log_dirs
 from rebalance_lib.execution.plan_status import PlanStatus, Status, read_status
-from rebalance_lib.execution.throttles.apply import standing_throttles
+from rebalance_lib.execution.throttles.config import current_throttles
 from rebalance_lib.execution.throttles.restore import Restored, clear_throttles, restore_throttles
 from rebalance_lib.execution.throttles.saved import stale_throttles
 from rebalance_lib.plan import Plan
@@ -52,7 +52,7 @@ class Verification:
         """The plan as a whole; wrong wins, since waiting does not help there."""
         states = set(self.status.by_partition.values())
         log_dirs = {move.status for move in self.log_dirs}
-        if states & {Status.PENDING, Status.DRIFTED, Status.MISSING}:
+        if states & {Status.PENDING, Status.DRIFTED, Status.RECREATED, Status.MISSING}:
             return Verdict.WRONG
         if Status.MOVING in states:
             return Verdict.NOT_FINISHED
@@ -121,8 +121,8 @@ def release_throttles(cluster: Cluster, plan: Plan, state: Artifacts) -> Throttl
     ours = owned(state, plan, cluster.cluster_id())
     if ours and not stale_throttles(state):
         return Throttles(Restored())
-    standing = standing_throttles(cluster, plan)
-    if not ours and not (standing.replicas or standing.brokers):
+    current = current_throttles(cluster, plan)
+    if not ours and not (current.replicas or current.brokers):
         return Throttles(Restored())
     if others := cluster.reassignments():
         return Throttles(Restored(), f"{len(others)} reassignments are under way that may need them")

@@ -17,7 +17,8 @@ from rebalance_lib.clock import SYSTEM, Clock
 from rebalance_lib.errors import RebalanceError
 
 JOURNAL = "journal"
-BEGAN, ASKED, ENDED, CANCELLED = "move began", "move asked for", "move ended", "move cancelled"
+BEGAN, REQUESTED, ENDED, CANCELLED = "move began", "move requested", "move ended", "move cancelled"
+REQUEST, SET_ASIDE = "request", "set aside"
 THROTTLE_SET, THROTTLE_CHANGED, THROTTLE_RESTORED = "throttle set", "throttle changed", "throttle restored"
 
 

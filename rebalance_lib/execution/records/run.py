@@ -93,11 +93,11 @@ class Run:
         return dict(self.artifacts.read_json(REVIEW)) if self.artifacts.exists(REVIEW) else {}
 
     def has_begun(self) -> bool:
-        """Whether something of the run may be on the cluster: it was approved, or has throttles to put back."""
+        """Whether something of the run may be on the cluster: it was approved, or has throttles to restore."""
         return bool(self.review().get("candidate") or stale_throttles(self.artifacts))
 
     def settings(self) -> Settings:
-        """How the plan is carried out, as it was approved."""
+        """How the plan is executed, as it was approved."""
         return Settings.from_dict(self.review().get("settings") or {})
 
     def before(self) -> Plan:
@@ -109,7 +109,7 @@ class Run:
         return read_status(cluster, self.plan(), self.before())
 
     def job(self, approved_digest: str | None = None) -> Job:
-        """What is to be carried out.
+        """What is to be executed.
 
         Args:
             approved_digest: The digest of the plan that was approved; None where nothing is changed.
@@ -130,6 +130,7 @@ class Run:
             repair=mode == "repair",
             adds=mode == "partitions",
             write_rates=self._write_rates(),
+            sizes=leader_sizes(snapshot),
         )
 
     def _write_rates(self) -> dict[TopicPartition, float]:
@@ -149,3 +150,17 @@ class Run:
         plan, before = self.plan(), self.before()
         meter = Meter(plan, before)
         return meter.read(cluster, read_status(cluster, plan, before), cluster.alive_brokers().keys())[0]
+
+
+def leader_sizes(snapshot: Snapshot) -> dict[TopicPartition, int]:
+    """The bytes of each partition: those of its leader, or the most that a replica has."""
+    names = ("topic", "partition", "size_bytes", "leader")
+    columns = (snapshot.replicas[name].to_pylist() for name in names)
+    sizes: dict[TopicPartition, int] = {}
+    led: set[TopicPartition] = set()
+    for topic, partition, size, leads in zip(*columns, strict=True):
+        tp = TopicPartition(topic, partition)
+        if size is not None and (leads or (tp not in led and size > sizes.get(tp, -1))):
+            sizes[tp] = size
+            led |= {tp} if leads else set()
+    return sizes

@@ -1,211 +1,276 @@
-"""Keep a run's moves throttled: put the throttle on, hold it, change it when somebody wishes, raise it where it stalls.
+"""Maintain the throttle of a run: for what is under way, and for nothing else.
 
-Whoever begins moves makes sure first that they are throttled: the clean-up of an earlier try may have taken the
-throttle off, or a broker that was down when it was put on may be back.
+A move is throttled before it begins: its entries go into the lists of its topic, and its brokers get the rate. When it
+has ended its entries leave, since Kafka would throttle any follower that is listed, also one that catches up after a
+restart. Rates stay on the brokers until the run ends.
+
+    before moves begin   `prepare`: what is new in the lists, and rates on brokers that have none of ours
+    at every check       `maintain`: what others removed is set again, what ended leaves, a new rate is set
+
+A move whose leader or receiver does not take the rate does not begin. Where somebody else set another rate than ours,
+theirs stays and is reported. A rate that is raised because moves stall goes back when none does any more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
-from rebalance_lib.cluster import Cluster
-from rebalance_lib.execution.clean_up import Leaving
-from rebalance_lib.execution.commands.plan_state import tried
+from rebalance_lib.cluster import Cluster, Entries
 from rebalance_lib.execution.job import Job
-from rebalance_lib.execution.log_dir_moves import LogDirMove
-from rebalance_lib.execution.messages import Tell
-from rebalance_lib.execution.plan_status import PlanStatus, Status
+from rebalance_lib.execution.messages import Log
 from rebalance_lib.execution.records import journal as events
 from rebalance_lib.execution.records.journal import Journal
-from rebalance_lib.execution.settings import OnStall, Settings
-from rebalance_lib.execution.stalls import Cause, Stall
-from rebalance_lib.execution.throttles.apply import (
-    LEADER_RATE,
+from rebalance_lib.execution.throttles.apply import Lists, entries_of, note_entries
+from rebalance_lib.execution.throttles.config import (
+    ALL_REPLICAS,
     LOG_DIR_RATE,
     RATES,
-    REMEDY,
-    Held,
-    apply_log_dir_throttle,
-    apply_throttle,
-    hold_rates,
-    read_override,
-    request_rate,
-    requested_rate,
-    throttle_for,
+    check_rate,
+    entries,
+    replica_lists,
 )
 from rebalance_lib.execution.throttles.saved import SavedThrottles
+from rebalance_lib.topology import TopicPartition
 
 
-def set_throttles(
-    cluster: Cluster, job: Job, status: PlanStatus, settings: Settings, *, leaving: Leaving | None = None
-) -> list[int]:
-    """Throttle what is left of the plan; what stands now is saved first. Returns the brokers that take part.
+@dataclass(frozen=True, slots=True)
+class ThrottledMove:
+    """A move, or a stage of one: its leader, the replicas that may send, those that are added."""
 
-    That the plan is being carried out is written to the journal, whether it is throttled or not: from here on, what is
-    under way to its targets counts as its own. Nothing is set any more once the run is ``leaving``.
-    """
-    pace = settings.pace
-    journal = Journal(job.artifacts, cluster.clock)
-    if not tried(job.artifacts, job.plan, job.cluster_id):
-        journal.note("run began", digest=job.plan.digest)
-    brokers: list[int] = []
-    if pace.throttle is not None:
-        rate = requested_rate(job.artifacts) or pace.throttle
-        throttle = apply_throttle(
-            cluster,
-            job.plan,
-            status,
-            rate,
-            job.artifacts,
-            in_stages=pace.one_replica_at_a_time,
-            given_up=_never if leaving is None else leaving.begun,
-        )
-        brokers = throttle.brokers
-        if brokers:
-            journal.note(events.THROTTLE_SET, rate=rate, brokers=brokers, topics=len(throttle.replicas))
-    within = sorted({replica.broker for replica in job.log_dirs} & cluster.alive_brokers().keys())
-    if pace.log_dir_throttle is not None and within and not (leaving and leaving.begun()):
-        rate = requested_rate(job.artifacts, remedies=False) or pace.log_dir_throttle
-        within = apply_log_dir_throttle(cluster, within, rate, job.artifacts)
-        journal.note(events.THROTTLE_SET, log_dir_rate=rate, brokers=within)
-        brokers = sorted({*brokers, *within})
-    journal.flush()
-    return brokers
+    partition: TopicPartition
+    leader: int | None
+    senders: tuple[int, ...]
+    receivers: tuple[int, ...]
 
 
-NOTHING_HELD = Held([], {}, frozenset())
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Bytes per second between brokers, and between the log dirs of a broker; None for no throttle."""
 
+    between_brokers: int | None
+    between_log_dirs: int | None
 
-def _never() -> bool:
-    return False
+    def by_key(self) -> dict[str, int]:
+        """The same by configuration."""
+        between = {} if self.between_brokers is None else dict.fromkeys(RATES, self.between_brokers)
+        return between if self.between_log_dirs is None else {**between, LOG_DIR_RATE: self.between_log_dirs}
 
 
 class ThrottleMaintainer:
-    """Keeps the throttle of one run; ``ask_rate`` is asked for a rate that somebody wishes, if anybody can be."""
+    """Maintains the throttle of one run.
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        job: Job,
-        settings: Settings,
-        journal: Journal,
-        tell: Tell,
-        *,
-        leaving: Leaving,
-        ask_rate: Callable[[], int | None] | None = None,
-    ) -> None:
+    ``foreign`` are the brokers where somebody else set another rate than ours, ``silent`` those that did not answer.
+    """
+
+    def __init__(self, cluster: Cluster, job: Job, journal: Journal, log: Log) -> None:
         self._cluster = cluster
         self._job = job
-        self._settings = settings
         self._journal = journal
-        self._tell = tell
-        self._leaving = leaving
-        self._ask_rate = ask_rate
-        self._rate = settings.pace.throttle
-        self._log_dir_rate = settings.pace.log_dir_throttle
-        self._wanted: dict[str, int] = {}
-        self._alive: frozenset[int] = frozenset()
-        self.held = NOTHING_HELD
-
-    def cover(self, status: PlanStatus, alive: Collection[int], log_dirs: Sequence[LogDirMove] = ()) -> None:
-        """Make sure that all that is left to move is throttled, on every broker that takes part and lives."""
-        pace = self._settings.pace
-        if pace.throttle is None and pace.log_dir_throttle is None:
-            return
-        saved = SavedThrottles(self._job.artifacts, self._job.cluster_id)
-        bare: set[int] = set()
-        topics: set[str] = set()
-        if pace.throttle is not None:
-            needed = throttle_for(self._job.targets, status, in_stages=pace.one_replica_at_a_time)
-            bare |= {broker for broker in needed.brokers if not _throttled(saved, broker, LEADER_RATE)}
-            topics |= needed.replicas.keys() - saved.topics.keys()
-        if pace.log_dir_throttle is not None:
-            within = {move.replica.broker for move in log_dirs if not move.ended}
-            bare |= {broker for broker in within if not _throttled(saved, broker, LOG_DIR_RATE)}
-        bare &= set(alive)
-        if bare or topics:
-            covered = set_throttles(self._cluster, self._job, status, self._settings, leaving=self._leaving)
-            if bare.intersection(covered):
-                brokers = sorted(bare.intersection(covered))
-                self._tell(f"throttled on brokers {brokers} too: moves there had no throttle")
-
-    def hold(self, status: PlanStatus, alive: Collection[int], log_dirs: Sequence[LogDirMove] = ()) -> int | None:
-        """Make the rates that are wanted now those that stand, while there is something to throttle."""
-        pace = self._settings.pace
-        if pace.throttle is None and pace.log_dir_throttle is None:
-            return None
-        if self._ask_rate is not None:
-            read_override(self._job.artifacts, self._ask_rate())
-        wanted: dict[str, int] = {}
-        if pace.throttle is not None:
-            self._rate = requested_rate(self._job.artifacts, otherwise=self._rate) or pace.throttle
-            if status.having(Status.PENDING, Status.MOVING):
-                wanted |= dict.fromkeys(RATES, self._rate)
-        if pace.log_dir_throttle is not None:
-            wish = requested_rate(self._job.artifacts, otherwise=self._log_dir_rate, remedies=False)
-            self._log_dir_rate = wish or pace.log_dir_throttle
-            if any(not move.ended for move in log_dirs):
-                wanted[LOG_DIR_RATE] = self._log_dir_rate
-        self._wanted, self._alive = wanted, frozenset(alive)
-        self._set(over_others=False)
-        return self._rate
-
-    def _set(self, *, over_others: bool) -> None:
-        """Set what is wanted, and notice what others set."""
-        self.held = NOTHING_HELD
-        if not self._wanted:
-            return
-        self.held = hold_rates(
-            self._cluster,
-            self._job.artifacts,
-            self._wanted,
-            self._alive,
-            over_others=over_others,
-            given_up=self._leaving.begun,
-        )
-        if self.held.changed:
-            rates = ", ".join(f"{rate} bytes/s" for rate in sorted(set(self._wanted.values())))
-            self._tell(f"throttle set to {rates} on brokers {self.held.changed}")
-            self._journal.note(events.THROTTLE_CHANGED, rate=self._rate, brokers=self.held.changed)
+        self._log = log
+        self._known: SavedThrottles | None = None
+        self.foreign: dict[int, int] = {}
+        self.silent: frozenset[int] = frozenset()
 
     @property
-    def lowered(self) -> dict[int, int]:
-        """The brokers where somebody else has set a lower rate than the run's, with that rate."""
-        return {broker: rate for broker, rate in self.held.theirs.items() if self._rate and rate < self._rate}
+    def _saved(self) -> SavedThrottles:
+        """What is saved, read once: whoever executes a plan is the only one who writes it."""
+        if self._known is None:
+            self._known = SavedThrottles(self._job.artifacts, self._job.cluster_id)
+        return self._known
 
-    def remedy(self, stalls: Sequence[Stall]) -> bool:
-        """Raise a throttle that is the reason of stalls, as far as the ceiling allows; returns whether it was.
+    def prepare(
+        self, moves: Collection[ThrottledMove], within: Collection[int], rates: Rates, alive: Collection[int]
+    ) -> dict[TopicPartition | int, str]:
+        """Throttle moves that are about to begin, and copies between the log dirs of the brokers ``within``.
 
-        Where somebody else has lowered it, the run's own is set again first, if there is a ceiling at all.
+        Returns:
+            Why some could not be throttled, by partition, or by broker for copies within it; these must not begin.
         """
-        throttled = [stall for stall in stalls if stall.cause is Cause.THROTTLE]
-        rate, ceiling = self._rate, self._settings.throttle_ceiling
-        if not throttled or rate is None or self._settings.on_stall is not OnStall.RAISE:
-            return False
-        lowered = self.lowered
-        if ceiling is not None and lowered:
-            self._set(over_others=True)
-            self._journal.note("remedied", cause=Cause.THROTTLE, rate=rate, was=lowered)
-            self._tell(f"throttle set to {rate} bytes/s again where somebody else had lowered it: {_told(lowered)}")
-            return True
-        needed = max(stall.needed_rate or 0.0 for stall in throttled)
-        if ceiling is None or rate >= ceiling:
-            limit = "no ceiling was given to raise it to" if ceiling is None else f"it is at its ceiling of {ceiling}"
-            low = f" ({_told(lowered)}, set by somebody else)" if lowered else ""
-            self._tell(
-                f"the throttle of {rate} bytes/s{low} is too low and {limit}: it would take more than {needed:.0f}"
+        wanted: dict[int, set[str]] = defaultdict(set)
+        lists: Lists = {}
+        copying = [move for move in moves if move.receivers]
+        if rates.between_brokers is not None and copying:
+            check_rate(rates.between_brokers)
+            lists = _lists(copying)
+            for move in copying:
+                for broker in {*move.senders, *move.receivers}:
+                    wanted[broker] |= set(RATES)
+        if rates.between_log_dirs is not None:
+            for broker in within:
+                wanted[broker].add(LOG_DIR_RATE)
+        new = {
+            broker: {key for key in keys if not self._saved.has_rate(broker, key)}
+            for broker, keys in wanted.items()
+            if broker in alive
+        }
+        failed = self._set(lists, {broker: keys for broker, keys in new.items() if keys}, rates)
+        if lists or any(new.values()):
+            self._journal.note(
+                events.THROTTLE_SET,
+                rate=rates.between_brokers,
+                log_dir_rate=rates.between_log_dirs,
+                brokers=sorted(broker for broker, keys in new.items() if keys and broker not in failed),
+                partitions=len(copying),
             )
-            return False
-        raised = min(ceiling, max(2 * rate, int(2 * needed)))
-        request_rate(self._job.artifacts, raised, REMEDY)
-        self._journal.note("remedied", cause=Cause.THROTTLE, rate=raised, was=rate)
-        self._tell(f"throttle raised from {rate} to {raised} bytes/s: {needed:.0f} bytes/s are written")
-        return True
+        unthrottled: dict[TopicPartition | int, str] = {broker: failed[broker] for broker in within if broker in failed}
+        for move in copying:
+            for one in (move.leader, *move.receivers):
+                if one is not None and one in failed:
+                    unthrottled[move.partition] = f"the throttle of broker {one} could not be set: {failed[one]}"
+        return unthrottled
+
+    def _set(self, lists: Lists, new: Mapping[int, Collection[str]], rates: Rates) -> dict[int, str]:
+        """Save what is there, then add entries to lists and set rates; returns the brokers that did not take them."""
+        by_key = rates.by_key()
+        change = note_entries(self._cluster, self._saved, lists) if lists else {}
+        before = self._cluster.broker_configs(sorted(new), sorted({*RATES, LOG_DIR_RATE})) if new else {}
+        for broker, current in before.items():
+            for key in sorted(new[broker]):
+                self._saved.note_rates(broker, current, (key,), by_key[key])
+        if change or before:
+            self._saved.write()
+        self._cluster.alter_topic_configs(change)
+        failed = {broker: "it does not answer" for broker in new if broker not in before}
+        changes = {broker: {key: str(by_key[key]) for key in sorted(new[broker])} for broker in sorted(before)}
+        return failed | (self._cluster.alter_broker_configs(changes) if changes else {})
+
+    def set_rates(self, rates: Rates, between: Collection[int], within: Collection[int]) -> list[int]:
+        """Set the rates on these brokers, and that between log dirs on those ``within``; returns those that took them.
+
+        A broker that hangs sends and receives nothing: no move of its own begins before it has taken its rate.
+        """
+        wanted: dict[int, set[str]] = defaultdict(set)
+        if rates.between_brokers is not None:
+            check_rate(rates.between_brokers)
+            for broker in between:
+                wanted[broker] |= set(RATES)
+        if rates.between_log_dirs is not None:
+            check_rate(rates.between_log_dirs)
+            for broker in within:
+                wanted[broker].add(LOG_DIR_RATE)
+        if not wanted:
+            return []
+        failed = self._set({}, wanted, rates)
+        brokers = sorted(wanted.keys() - failed.keys())
+        for broker, reason in sorted(failed.items()):
+            self._log(f"the throttle of broker {broker} is not set yet: {reason}")
+        self._journal.note(
+            events.THROTTLE_SET, rate=rates.between_brokers, log_dir_rate=rates.between_log_dirs, brokers=brokers
+        )
+        return brokers
+
+    def maintain(
+        self, moves: Collection[ThrottledMove], within: Collection[int], rates: Rates, alive: Collection[int]
+    ) -> None:
+        """Make the throttle that is wanted now the one that is set, for the moves under way and no others."""
+        if rates.between_brokers is None and rates.between_log_dirs is None and self._saved.empty:
+            return
+        copying = [move for move in moves if move.receivers]
+        self._maintain_lists(copying if rates.between_brokers is not None else [])
+        self._maintain_rates(rates, alive)
+        bare = [move for move in copying if self._bare(move, alive)] if rates.between_brokers is not None else []
+        bare_within = [broker for broker in within if not self._saved.has_rate(broker, LOG_DIR_RATE)]
+        if bare or (bare_within and rates.between_log_dirs is not None):
+            failed = self.prepare(bare, bare_within, rates, alive)
+            if len(failed) < len(bare) + len(bare_within):
+                self._log(f"the throttle is set on brokers of {len(bare)} moves that had none")
+
+    def _bare(self, move: ThrottledMove, alive: Collection[int]) -> bool:
+        """Whether a broker of the move is alive and has no rate of ours, because it was down."""
+        brokers = {*move.senders, *move.receivers} & set(alive)
+        return any(not self._saved.has_rate(broker, RATES[0]) for broker in brokers)
+
+    def _maintain_lists(self, copying: Collection[ThrottledMove]) -> None:
+        """Entries of moves under way are in their lists, those of moves that have ended are not."""
+        wanted = _lists(copying)
+        ours = {
+            topic: {key: set(noted["added"]) for key, noted in lists.items()}
+            for topic, lists in self._saved.topics.items()
+        }
+        topics = {*wanted, *(topic for topic, lists in ours.items() if any(lists.values()))}
+        if not topics:
+            return
+        current = replica_lists(self._cluster, topics)
+        lacking: Lists = {}
+        out: dict[str, dict[str, Entries]] = {}
+        for topic in sorted(topics & current.keys()):
+            for key in {*wanted.get(topic, {}), *ours.get(topic, {})}:
+                needed = wanted.get(topic, {}).get(key, [])
+                there = current[topic].get(key)
+                if there != ALL_REPLICAS and not set(needed) <= set(entries(there)):
+                    lacking.setdefault(topic, {})[key] = needed
+                ended = sorted(ours.get(topic, {}).get(key, set()) - set(needed))
+                if ended:
+                    out.setdefault(topic, {})[key] = Entries(tuple(ended), out=True)
+        if lacking:
+            known = all(
+                set(items) <= ours.get(topic, {}).get(key, set())
+                for topic, lists in lacking.items()
+                for key, items in lists.items()
+            )
+            self._set(lacking, {}, Rates(None, None))
+            if known:
+                self._log(f"somebody removed throttled replicas of {', '.join(sorted(lacking))}: they are set again")
+                self._journal.note(events.THROTTLE_CHANGED, topics=sorted(lacking), reason="removed by somebody else")
+        if out:
+            self._cluster.alter_topic_configs(
+                {
+                    topic: {key: change for key, change in lists.items() if current[topic].get(key) != ALL_REPLICAS}
+                    for topic, lists in out.items()
+                }
+            )
+            self._saved.forget_entries(
+                {t: {k: change.values for k, change in lists.items()} for t, lists in out.items()}
+            )
+
+    def _maintain_rates(self, rates: Rates, alive: Collection[int]) -> None:
+        """Our brokers have the rate that is wanted now, but for those where somebody else set another one."""
+        self.foreign, self.silent = {}, frozenset()
+        by_key = rates.by_key()
+        ours = {broker: noted for broker, noted in self._saved.brokers.items() if broker in alive}
+        if not ours or not by_key:
+            return
+        found = self._cluster.broker_configs(sorted(ours), sorted(by_key))
+        self.silent = frozenset(ours.keys() - found.keys())
+        changes: dict[int, dict[str, str]] = {}
+        for broker in sorted(found):
+            current = {key: value.value for key, value in found[broker].items() if value.dynamic}
+            for key, noted in ours[broker].items():
+                if key not in by_key or current.get(key) == str(by_key[key]):
+                    continue
+                if key in current and current[key] not in noted["set"]:
+                    if key in RATES:
+                        self.foreign[broker] = min(int(current[key]), self.foreign.get(broker, int(current[key])))
+                    continue
+                changes.setdefault(broker, {})[key] = str(by_key[key])
+        self._change(changes, rates)
+
+    def _change(self, changes: Mapping[int, Mapping[str, str]], rates: Rates) -> None:
+        if not changes:
+            return
+        for broker, keys in changes.items():
+            for key, value in keys.items():
+                self._saved.note_rates(broker, {}, (key,), int(value))
+        self._saved.write()
+        failed = self._cluster.alter_broker_configs(changes)
+        if done := sorted(changes.keys() - failed.keys()):
+            text = ", ".join(f"{rate} bytes/s" for rate in sorted(set(rates.by_key().values())))
+            self._log(f"throttle set to {text} on brokers {done}")
+            self._journal.note(events.THROTTLE_CHANGED, rate=rates.between_brokers, brokers=done)
+
+    def overrule(self, rates: Rates) -> dict[int, int]:
+        """Set our rate again where somebody else had set a lower one; returns these, with the rates they had."""
+        ours = rates.between_brokers
+        lowered = {broker: rate for broker, rate in self.foreign.items() if ours is not None and rate < ours}
+        self._change({broker: dict.fromkeys(RATES, str(ours)) for broker in lowered}, rates)
+        return lowered
 
 
-def _throttled(saved: SavedThrottles, broker: int, key: str) -> bool:
-    return key in saved.brokers.get(broker, {})
-
-
-def _told(rates: Mapping[int, int]) -> str:
-    return ", ".join(f"{rate} on broker {broker}" for broker, rate in rates.items())
+def _lists(moves: Iterable[ThrottledMove]) -> Lists:
+    lists: Lists = {}
+    for move in moves:
+        for key, items in entries_of(move.partition, move.senders, move.receivers).items():
+            lists.setdefault(move.partition.topic, {}).setdefault(key, []).extend(items)
+    return lists

@@ -1,9 +1,13 @@
-"""What stood in the throttle settings before a run, kept with its artifacts until it is put back.
+"""The throttle configurations as they were before a run, kept with its artifacts until they are restored.
 
-The file is written before the first setting is changed, and alone is enough to undo the rest, at any later time and
-from any machine. For each broker and rate: the value before, with the place that it came from, and every rate that the
-run has set since. For each topic and list: the value before, and the entries that the run added. What is put back
-leaves the file.
+The file is written before the first configuration is changed, and alone is enough to undo the rest, at any later time
+and from any machine. For each broker and rate: the value before, with the source that it came from, and every rate that
+the run has set since. For each topic and list: the value before, and the entries that the run added and has not
+removed. What is restored leaves the file.
+
+There are two copies, each written through to the disk: one that is damaged is replaced by the other. Only one process
+at a time may write them: whoever does holds the lock of the run, or, in an object store, the workflow's lock of the
+cluster.
 
 Example: ``{"brokers": {"1": {"leader.replication.throttled.rate": {"value": "777", "source": "DYNAMIC_BROKER_CONFIG",
 "set": ["50000000"]}}}, "topics": {"foo": {"leader.replication.throttled.replicas": {"before": "7:1", "added": ["0:1",
@@ -17,10 +21,16 @@ from typing import Any
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import ConfigValue
-from rebalance_lib.errors import DriftError
+from rebalance_lib.errors import DriftError, InvalidInputError
+from rebalance_lib.execution.throttles.config import entries
 from rebalance_lib.topology import TopicPartition
 
-SAVED = "throttles.json"
+SAVED, BACKUP = "throttles.json", "throttles.backup.json"
+DAMAGED = "throttles.damaged.json"
+
+
+class DamagedThrottlesError(InvalidInputError):
+    """Neither copy of the saved throttles can be read."""
 
 
 class SavedThrottles:
@@ -28,21 +38,20 @@ class SavedThrottles:
 
     def __init__(self, artifacts: Artifacts, cluster_id: str) -> None:
         self._artifacts = artifacts
-        self._content: dict[str, Any] = {"cluster_id": cluster_id, "topics": {}, "brokers": {}}
-        if artifacts.exists(SAVED):
-            self._content = artifacts.read_json(SAVED)
-        found = self._content["cluster_id"]
-        if found != cluster_id:
-            raise DriftError(f"{artifacts.uri}/{SAVED} holds the throttles of cluster {found}, this is {cluster_id}")
+        found = read_saved(artifacts)
+        self._content = found or {"cluster_id": cluster_id, "topics": {}, "brokers": {}}
+        known = self._content["cluster_id"]
+        if known != cluster_id:
+            raise DriftError(f"{artifacts.uri}/{SAVED} holds the throttles of cluster {known}, this is {cluster_id}")
 
     @property
     def brokers(self) -> dict[int, dict[str, dict[str, Any]]]:
-        """The rates to put back, by broker and setting."""
+        """The rates to restore, by broker and configuration."""
         return {int(name): rates for name, rates in self._content["brokers"].items()}
 
     @property
     def topics(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """The lists to put back, by topic and setting."""
+        """The lists to restore, by topic and configuration."""
         return dict(self._content["topics"])
 
     @property
@@ -55,34 +64,50 @@ class SavedThrottles:
             for item in entry["added"]
         }
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is to be restored."""
+        return not (self._content["brokers"] or self._content["topics"])
+
     def write(self) -> None:
-        """Keep it."""
-        self._artifacts.write_json(SAVED, self._content)
+        """Write both copies through to the disk."""
+        for name in (BACKUP, SAVED):
+            self._artifacts.write_json(name, self._content, durable=True)
+
+    def has_rate(self, broker: int, key: str) -> bool:
+        """Whether the run has set this rate on this broker."""
+        return key in self._content["brokers"].get(str(broker), {})
+
+    def entries(self) -> dict[str, dict[str, set[str]]]:
+        """The entries of the run, by topic and list."""
+        return {
+            topic: {key: set(noted["added"]) for key, noted in lists.items()} for topic, lists in self.topics.items()
+        }
 
     def note_list(
-        self, topic: str, key: str, standing: str | None, *, wanted: Iterable[str], adopted: Collection[str]
+        self, topic: str, key: str, current: str | None, *, wanted: Iterable[str], adopted: Collection[str] = ()
     ) -> None:
         """Note the value before the run, and which entries are ours; a second call adds entries, but forgets nothing.
 
         Entries of ``adopted`` partitions count as ours whoever wrote them.
         """
-        before = [item for item in entries(standing) if item.split(":")[0] not in adopted]
+        before = [item for item in entries(current) if item.split(":")[0] not in adopted]
         lists = self._content["topics"].setdefault(topic, {})
         entry = lists.setdefault(key, {"before": ",".join(before) or None, "added": []})
-        stood = set(entries(entry["before"]))
-        entry["added"] = sorted({*entry["added"], *(item for item in wanted if item not in stood)})
+        others = set(entries(entry["before"]))
+        entry["added"] = sorted({*entry["added"], *(item for item in wanted if item not in others)})
 
     def note_rates(
-        self, broker: int, standing: Mapping[str, ConfigValue], keys: Sequence[str], rate: int, *, shared: bool
+        self, broker: int, current: Mapping[str, ConfigValue], keys: Sequence[str], rate: int, *, shared: bool = False
     ) -> None:
         """Note the rates before the run, once, and that ``rate`` is one of ours.
 
-        A rate that stands on a ``shared`` broker belongs to reassignments of others, and ends with them: afterwards
-        ours is taken off, and theirs is not put back.
+        A rate that is set on a ``shared`` broker belongs to reassignments of others, and ends with them: afterwards
+        ours is removed, and theirs is not restored.
         """
         rates = self._content["brokers"].setdefault(str(broker), {})
         for key in keys:
-            value = standing.get(key)
+            value = current.get(key)
             fresh: dict[str, Any] = {"value": None, "source": None, "set": []}
             if value is not None:
                 fresh |= {"value": value.value, "source": value.source}
@@ -92,26 +117,83 @@ class SavedThrottles:
             if str(rate) not in entry["set"]:
                 entry["set"].append(str(rate))
 
-    def forget_broker(self, broker: int) -> None:
-        """Its rates are put back."""
-        del self._content["brokers"][str(broker)]
+    def forget_brokers(self, brokers: Iterable[int]) -> None:
+        """Their rates are restored."""
+        for broker in brokers:
+            self._content["brokers"].pop(str(broker), None)
         self.write()
 
     def forget_topics(self, topics: Iterable[str]) -> None:
-        """Their lists are put back."""
+        """Their lists are restored."""
         for topic in topics:
-            del self._content["topics"][topic]
+            self._content["topics"].pop(topic, None)
+        self.write()
+
+    def forget_entries(self, removed: Mapping[str, Mapping[str, Collection[str]]]) -> None:
+        """These entries of ours are out of their lists; what the lists were before the run stays noted."""
+        for topic, lists in removed.items():
+            for key, items in lists.items():
+                noted = self._content["topics"][topic][key]
+                noted["added"] = [item for item in noted["added"] if item not in items]
         self.write()
 
 
+def read_saved(artifacts: Artifacts) -> dict[str, Any] | None:
+    """What is saved, from whichever copy is whole; None if nothing is.
+
+    Raises:
+        DamagedThrottlesError: There are copies, and none is whole.
+    """
+    faults = []
+    for name in (SAVED, BACKUP):
+        if not artifacts.exists(name):
+            continue
+        try:
+            return _checked(artifacts.read_json(name))
+        except (InvalidInputError, UnicodeDecodeError) as error:
+            faults.append(f"{name}: {error}")
+    if not faults:
+        return None
+    raise DamagedThrottlesError(
+        f"the saved throttles of the run in {artifacts.uri} are damaged ({'; '.join(faults)}), so that nobody knows "
+        "what was set before it: see `kafka-rebalance throttles` for what is set now"
+    )
+
+
+def set_aside_damaged(artifacts: Artifacts) -> None:
+    """Keep damaged copies under another name, so that they stop nobody any more."""
+    for name in (SAVED, BACKUP):
+        if artifacts.exists(name):
+            artifacts.write_bytes(DAMAGED, artifacts.read_bytes(name))
+            artifacts.remove_files([name])
+
+
+def _checked(content: Any) -> dict[str, Any]:
+    """The content, if it has the shape that `SavedThrottles` writes."""
+    try:
+        whole = (
+            isinstance(content["cluster_id"], str)
+            and all(
+                str(int(broker)) == broker and isinstance(rate["set"], list) and {"value", "source"} <= rate.keys()
+                for broker, rates in content["brokers"].items()
+                for rate in rates.values()
+            )
+            and all(
+                {"before", "added"} <= entry.keys() and all(item.split(":")[0].isdigit() for item in entry["added"])
+                for lists in content["topics"].values()
+                for entry in lists.values()
+            )
+        )
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        raise InvalidInputError(f"it is not what a run saves: {type(error).__name__} {error}") from error
+    if not whole:
+        raise InvalidInputError("it is not what a run saves")
+    return dict(content)
+
+
 def stale_throttles(artifacts: Artifacts) -> list[str]:
-    """What the saved file of a run says is still to be put back."""
-    if not artifacts.exists(SAVED):
+    """What the saved file of a run says is still to be restored."""
+    saved = read_saved(artifacts)
+    if saved is None:
         return []
-    saved = artifacts.read_json(SAVED)
     return [*(f"topic {name}" for name in saved["topics"]), *(f"broker {name}" for name in saved["brokers"])]
-
-
-def entries(value: str | None) -> list[str]:
-    """The entries of a list of throttled replicas."""
-    return [item for item in (value or "").split(",") if item]

@@ -1,0 +1,76 @@
+"""When the execution of a plan began, and the ids that its topics had then.
+
+By its id, a topic that is deleted and created again under the same name is told from the one that was planned. The time
+is what a maximum run time counts from. Both outlive the process; a run that ended in good order begins anew next time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.clock import Clock
+from rebalance_lib.cluster import PartitionMetadata
+from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.execution.job import Job
+from rebalance_lib.topology import TopicPartition
+
+EXECUTION = "execution.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """A plan, by digest, that is being executed: since when, and its topics' ids."""
+
+    digest: str
+    started_at: datetime
+    topic_ids: Mapping[str, str]
+    ended: bool = False
+
+
+def note_begin(job: Job, live: Mapping[TopicPartition, PartitionMetadata], clock: Clock) -> Execution:
+    """Note that the plan is being executed, unless it is noted already."""
+    known = read_execution(job.artifacts)
+    if known is not None and known.digest == job.plan.digest and not known.ended:
+        return known
+    topics = {tp.topic for tp in job.targets}
+    ids = {tp.topic: state.topic_id for tp, state in live.items() if tp.topic in topics and state.topic_id}
+    execution = Execution(job.plan.digest, clock.now(), ids)
+    _write(job.artifacts, execution)
+    return execution
+
+
+def note_end(artifacts: Artifacts) -> None:
+    """Note that the run has ended in good order."""
+    known = read_execution(artifacts)
+    if known is not None and not known.ended:
+        _write(artifacts, Execution(known.digest, known.started_at, known.topic_ids, ended=True))
+
+
+def read_execution(artifacts: Artifacts) -> Execution | None:
+    """What is noted; None if nothing is, or it is damaged: then the ids are taken anew."""
+    if not artifacts.exists(EXECUTION):
+        return None
+    try:
+        content: Any = artifacts.read_json(EXECUTION)
+        started = datetime.fromisoformat(content["started_at"])
+        ids = {str(topic): str(one) for topic, one in content["topic_ids"].items()}
+        return Execution(str(content["digest"]), started, ids, bool(content["ended"]))
+    except (InvalidInputError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _write(artifacts: Artifacts, execution: Execution) -> None:
+    artifacts.write_json(
+        EXECUTION,
+        {
+            "digest": execution.digest,
+            "started_at": execution.started_at.isoformat(),
+            "topic_ids": dict(execution.topic_ids),
+            "ended": execution.ended,
+        },
+        durable=True,
+    )
