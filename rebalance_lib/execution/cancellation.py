@@ -21,6 +21,7 @@ from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.log_dir_moves import cancel_log_dir_moves
 from rebalance_lib.execution.min_isr import MinIsr
 from rebalance_lib.execution.plan_status import Status, read_status
+from rebalance_lib.execution.records.execution import planned_ends
 from rebalance_lib.topology import TopicPartition
 
 CANCEL_SECONDS = 10.0
@@ -38,7 +39,7 @@ def cancel_own(cluster: Cluster, job: Job) -> tuple[list[TopicPartition], dict[T
     Returns:
         The partitions whose move was cancelled, and those that are left, with the reason.
     """
-    status = read_status(cluster, job.plan, job.before)
+    status = read_status(cluster, ends=planned_ends(job))
     under_way = [tp for tp in status.having(Status.MOVING) if tp in status.reassignments]
     kept = reasons_not_to_cancel(cluster, under_way, status.live, status.reassignments)
     cancelled = [tp for tp in under_way if tp not in kept]

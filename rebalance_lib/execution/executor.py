@@ -32,12 +32,12 @@ from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.messages import Log, ignore
 from rebalance_lib.execution.min_isr import ClusterHealth
 from rebalance_lib.execution.patience import Patience
-from rebalance_lib.execution.plan_status import Ends, Status, listing
+from rebalance_lib.execution.plan_status import Status, listing
 from rebalance_lib.execution.plan_tracker import PlanTracker
 from rebalance_lib.execution.progress import Meter
 from rebalance_lib.execution.records import journal as events
 from rebalance_lib.execution.records.audit import moves
-from rebalance_lib.execution.records.execution import read_execution
+from rebalance_lib.execution.records.execution import planned_ends, read_execution
 from rebalance_lib.execution.records.journal import Journal, read_journal
 from rebalance_lib.execution.report import Report, RunState
 from rebalance_lib.execution.requests import Controls, Request, read_requests
@@ -81,9 +81,7 @@ class Executor:
         self._execution = read_execution(job.artifacts)
         self._journal = Journal(job.artifacts, cluster.clock)
         self._meter = Meter(job.plan, job.before, job.sizes)
-        ids = self._execution.topic_ids if self._execution is not None else {}
-        ends = Ends(job.targets, job.origins, ids)
-        self._tracker = PlanTracker(cluster, job, self._journal, self._meter.size, ends)
+        self._tracker = PlanTracker(cluster, job, self._journal, self._meter.size, planned_ends(job))
         self._health = ClusterHealth(cluster)
         self._throttles = ThrottleMaintainer(cluster, job, self._journal, log)
         self._remedy = StallRemedy(settings.stall_checks, self._throttles, self._journal, log)
@@ -155,7 +153,7 @@ class Executor:
                     pause = POLL_SECONDS
                 else:
                     pause = min(IDLE_SECONDS, 1.5 * pause)
-                if not (self._tracker.moving or self._tracker.copying_within or self._holds):
+                if not (self._moving() or self._holds):
                     due = began  # nothing is under way: a check tells whether the run has ended
                 lost_since = None
                 # A poll of a busy cluster takes its time: at most half of all time is spent on polling.
@@ -213,8 +211,7 @@ class Executor:
         """Where the run stands."""
         if self._ended_elsewhere is not None:
             return RunState.CANCELLED
-        moving = self._tracker.copying_within or any(tp not in self.set_aside for tp in self._tracker.moving)
-        if moving:
+        if self._moving():
             return RunState.ENDING if self._overdue() else RunState.MOVING
         if not self._left() or self._overdue():
             return RunState.INCOMPLETE if self.set_aside or self._left() else RunState.COMPLETED
@@ -223,6 +220,10 @@ class Executor:
         if self._controls.paused:
             return RunState.PAUSED
         return RunState.HELD if self._holds else RunState.MOVING
+
+    def _moving(self) -> bool:
+        """Whether something is under way that was not given up."""
+        return self._tracker.copying_within or any(tp not in self.set_aside for tp in self._tracker.moving)
 
     def _left(self) -> bool:
         """Whether something of the plan is neither done nor set aside."""
@@ -259,6 +260,11 @@ class Executor:
         self._submission.hold()
         if self._overdue():
             self._end()
+        elif self._tracker.cancelled and self._ended_elsewhere is None:
+            for tp in self._tracker.status.having(Status.PENDING):
+                self._aside(
+                    tp, f"somebody else cancelled {listing(self._tracker.cancelled)}, so that nothing more began"
+                )
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -396,10 +402,10 @@ class Executor:
         """Set aside what has waited for too long."""
         limit = self._controls.settings.give_up_after
         waiting = {("waits", tp): reason for tp, reason in self._submission.blocked.items()}
-        if self._holds and not self._tracker.moving and self._controls.settings.open_at(self._clock.now()):
+        if self._holds and not self._moving() and self._controls.settings.open_at(self._clock.now()):
             for tp in self._tracker.status.having(Status.PENDING):
                 waiting["waits", tp] = self._holds[0]
-        if not self._tracker.moving and not self._tracker.copying_within:
+        if not self._moving():
             for move in self._tracker.log_dirs_left:
                 tp = TopicPartition(*move.replica[:2])
                 waiting["waits", tp] = f"its replica on broker {move.replica.broker} is not in log dir {move.target}"

@@ -12,6 +12,7 @@ from rebalance_lib.execution.log_dir_moves import LogDirMove, log_dir_moves
 from rebalance_lib.execution.messages import Log, ignore, safely
 from rebalance_lib.execution.plan_status import PlanStatus, Status, listing, read_status
 from rebalance_lib.execution.records.audit import set_aside_of, write_audit
+from rebalance_lib.execution.records.execution import note_end, planned_ends
 from rebalance_lib.execution.records.journal import Journal, read_journal
 from rebalance_lib.execution.records.run import Run
 from rebalance_lib.execution.settings import Settings
@@ -71,7 +72,8 @@ def finalize(
 
     Leaders that do not change are logged, and recorded with the reason: they can be elected again at any time.
     """
-    status = read_status(cluster, job.plan, job.before, doubted=(Status.DRIFTED, Status.PENDING))
+    ends = planned_ends(job)
+    status = read_status(cluster, ends=ends, doubted=(Status.DRIFTED, Status.PENDING))
     behind = [tp for tp in status.having(Status.DONE) if status.live[tp].leader != job.targets[tp][0]]
     journal = Journal(job.artifacts, cluster.clock)
     for start in range(0, len(behind), settings.election_batch):
@@ -95,6 +97,7 @@ def finalize(
         written_at=cluster.clock.timestamp(),
         set_aside={str(tp): reason for tp, reason in (set_aside or {}).items()} or None,
     )
+    note_end(job.artifacts)
     return comparison
 
 

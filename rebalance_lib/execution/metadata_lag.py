@@ -55,7 +55,7 @@ class MetadataLag:
         self._size = size
         self._begun: dict[TopicPartition, Begun] = {}
         self._within: dict[Replica, int] = {}
-        self._over: dict[TopicPartition, Over] = {}
+        self._over: dict[TopicPartition, list[Over]] = {}
         self._since: dict[TopicPartition, tuple[Status, float]] = {}  # what is shown, and since when
         self.cancelled: list[TopicPartition] = []
 
@@ -67,7 +67,6 @@ class MetadataLag:
             self._within |= dict.fromkeys(within, step.size)
             if not within:
                 self._begun[step.partition] = Begun(frozenset(replicas), accepted)
-                self._over.pop(step.partition, None)
                 self._forget(step.partition)
             self._journal.note(
                 events.BEGAN if accepted else events.REQUESTED,
@@ -89,7 +88,7 @@ class MetadataLag:
         if shown in DOUBTFUL:
             listed = shown is Status.DRIFTED and reassignment is not None
             if not listed and self._recent(tp, shown):
-                return Status.MOVING if tp in self._begun or shown is Status.DRIFTED else Status.PENDING
+                return Status.MOVING  # so that nothing begins, and the run does not end either
             self._begun.pop(tp, None)
             return shown
         if shown is Status.DONE or tp not in self._begun:
@@ -103,14 +102,18 @@ class MetadataLag:
 
     def _just_over(self, tp: TopicPartition, shown: Status, live: PartitionMetadata | None) -> Status | None:
         """The status of a partition whose move, or a stage of it, has just ended, where it seems not to have begun."""
-        over = self._over.get(tp)
-        if over is None or self._clock.monotonic() - over.at > LAG_SECONDS:
-            self._over.pop(tp, None)
+        if tp not in self._over:
             return None
-        rests = live is not None and over.replicas == set(live.replicas)
-        if shown is not Status.PENDING or not (over.done or rests):
+        recent = [over for over in self._over[tp] if self._clock.monotonic() - over.at <= LAG_SECONDS]
+        self._over[tp] = recent
+        if not recent:
+            del self._over[tp]
+        if shown is not Status.PENDING:
             return None
-        return Status.DONE if over.done else Status.MOVING
+        if any(over.done for over in recent):
+            return Status.DONE
+        passed = live is not None and any(over.replicas == set(live.replicas) for over in recent)
+        return Status.MOVING if passed else None
 
     def _see_moving(self, tp: TopicPartition, reassignment: Reassignment | None) -> None:
         if reassignment is not None:
@@ -128,7 +131,8 @@ class MetadataLag:
         self._forget(tp)
         del self._begun[tp]
         if not rests:
-            self._over[tp] = Over(self._clock.monotonic(), begun.replicas, shown is Status.DONE)
+            over = Over(self._clock.monotonic(), begun.replicas, shown is Status.DONE)
+            self._over.setdefault(tp, []).append(over)
         if rests and begun.accepted:
             self.cancelled.append(tp)
             self._journal.note(events.CANCELLED, by="somebody else", partition=str(tp))

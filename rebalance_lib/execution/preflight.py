@@ -6,8 +6,7 @@
                    topic has got other partitions since
     foreign        reassignments of somebody else are under way; they are never touched. Where the plan was not begun
                    here before, everything under way is somebody else's, whatever its target
-    drift          partitions are no longer where the plan found them; those at their target count as done. Once the
-                   plan was begun, these are set aside, and the rest goes on
+    drift          partitions are no longer where the plan found them; those at their target count as done
     health         all partitions to be moved are offline, or short of a replica that stays, unless the plan is there to
                    repair them: a move of such a partition may never end. Where only some are, these wait
     brokers        target brokers are not alive
@@ -16,6 +15,9 @@
                    would never end; the rate that it would take is told
     log dirs       a log dir that the plan names is not there
     disks          a log dir would overflow while old and new copies are side by side
+
+Once a plan was begun, only what is unknown and what this user may not do is refused: the executor sets aside what cannot
+be moved, waits for what will be repaired, and cleans up what was cancelled.
 
 What is written is measured on the spot, over some seconds, from the growth of leaders; where the history knows a higher
 peak, that counts.
@@ -37,9 +39,9 @@ from rebalance_lib.execution.disk_space import Change, DiskSpace, first_without_
 from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.log_dir_moves import log_dir_moves
 from rebalance_lib.execution.new_partitions import not_next
-from rebalance_lib.execution.plan_status import Ends, PlanStatus, Status, listing, read_status
+from rebalance_lib.execution.plan_status import PlanStatus, Status, listing, read_status
 from rebalance_lib.execution.progress import Copy, read_sizes
-from rebalance_lib.execution.records.execution import read_execution
+from rebalance_lib.execution.records.execution import planned_ends
 from rebalance_lib.execution.requests import Controls, read_requests
 from rebalance_lib.execution.settings import Settings
 from rebalance_lib.execution.stalls import MARGIN
@@ -70,19 +72,13 @@ def preflight(cluster: Cluster, job: Job, settings: Settings | None = None) -> P
     if live_id != job.cluster_id:
         raise DriftError(f"the plan is for cluster {job.cluster_id}, this is {live_id}: check the connection")
     begun = tried(job.artifacts, job.plan, job.cluster_id)
-    execution = read_execution(job.artifacts)
-    ids = execution.topic_ids if execution is not None and not execution.ended else {}
-    status = read_status(cluster, ends=Ends(job.targets, job.origins, ids))
-    drift = [] if begun else list(_drift(status))
-    problems = [
-        *_cancelled(job),
-        *_unknown(job, status),
-        *_foreign(cluster, job, status, begun=begun),
-        *drift,
-        *_health(job, status),
-        *_brokers(cluster, job, status),
-        *_privileges(cluster, job),
-    ]
+    status = read_status(cluster, ends=planned_ends(job))
+    problems = [*_unknown(job, status), *_privileges(cluster, job)]
+    if begun and not problems:
+        return Preflight(status, (*_remarks(job, status, chosen), *_brokers(cluster, job, status)))
+    drift = list(_drift(status))
+    problems += [*_cancelled(job), *_foreign(cluster, job, status), *drift, *_health(job, status)]
+    problems += _brokers(cluster, job, status)
     if not problems:
         problems += [*_throttle(cluster, job, status, chosen), *_disks(cluster, job, status, chosen)]
     if problems:
@@ -123,12 +119,10 @@ def _unknown(job: Job, status: PlanStatus) -> Iterator[str]:
         yield f"{listing(strange)} cannot be added: the topic is gone, or has got other partitions since; plan again"
 
 
-def _foreign(cluster: Cluster, job: Job, status: PlanStatus, *, begun: bool) -> Iterator[str]:
-    """What is under way and not this plan's; of a plan that is tried for the first time, nothing is."""
-    foreign, copies = status.foreign, []
-    if not begun:
-        foreign = sorted(status.reassignments)
-        copies = [move for move in log_dir_moves(cluster, job.log_dirs) if move.future is not None]
+def _foreign(cluster: Cluster, job: Job, status: PlanStatus) -> Iterator[str]:
+    """What is under way: of a plan that is tried for the first time, nothing is its own."""
+    foreign = sorted(status.reassignments)
+    copies = [move for move in log_dir_moves(cluster, job.log_dirs) if move.future is not None]
     if foreign:
         yield (
             f"{len(foreign)} reassignments of somebody else are under way ({listing(foreign)}): "

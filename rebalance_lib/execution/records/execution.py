@@ -7,6 +7,7 @@ is what a maximum run time counts from. Both outlive the process; a run that end
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,8 +15,9 @@ from typing import Any
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.clock import Clock
 from rebalance_lib.cluster import PartitionMetadata
-from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.execution.job import Job
+from rebalance_lib.execution.plan_status import Ends
 from rebalance_lib.topology import TopicPartition
 
 EXECUTION = "execution.json"
@@ -61,6 +63,18 @@ def read_execution(artifacts: Artifacts) -> Execution | None:
         return Execution(str(content["digest"]), started, ids, bool(content["ended"]))
     except (InvalidInputError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError):
         return None
+
+
+def planned_ends(job: Job) -> Ends:
+    """Both ends of the plan's partitions, and the ids that its topics had when its execution began.
+
+    Ids that cannot be read now are not known: what must be cleaned up is cleaned up without them.
+    """
+    with suppress(RebalanceError):
+        execution = read_execution(job.artifacts)
+        if execution is not None and execution.digest == job.plan.digest and not execution.ended:
+            return Ends(job.targets, job.origins, execution.topic_ids)
+    return Ends(job.targets, job.origins)
 
 
 def _write(artifacts: Artifacts, execution: Execution) -> None:
