@@ -6,7 +6,9 @@ seldom one fault, and with many it is seldom seen which. Faults that last do so 
 fifteen seconds, and `replica.lag.time.max.ms` is thirty.
 
 Half of the faults strike in the first seconds, while the run sets throttles and begins moves, since that is where most
-is written; the others any time until the run would have ended by itself, and a while after.
+is written; the others any time until the run would have ended by itself, and a while after. What is rare, and worst, is
+several faults that hit the same partition, or at the same time: so four of ten schedules are about one partition, and
+in four of ten all faults strike within a few seconds.
 """
 
 from __future__ import annotations
@@ -29,12 +31,16 @@ class Drawing:
     rng: random.Random
     shape: Shape
     plan: tuple[Planned, ...]
-    way: str
+    focus: Planned | None
+
+    def planned(self) -> Planned:
+        """A partition of the plan; the one that the schedule is about, if it is about one."""
+        return self.focus or self.rng.choice(self.plan)
 
     def broker(self) -> int:
         """A broker, mostly one that the plan moves something to or from."""
         if self.rng.random() < 0.8:
-            one = self.rng.choice(self.plan)
+            one = self.planned()
             before = self.shape.partition(one.topic, one.partition).replicas
             return self.rng.choice((*one.replicas, *before))
         return self.rng.choice(self.shape.brokers).id
@@ -42,7 +48,7 @@ class Drawing:
     def partition(self) -> tuple[str, int]:
         """A partition, mostly one of the plan."""
         if self.rng.random() < 0.8:
-            one = self.rng.choice(self.plan)
+            one = self.planned()
             return one.topic, one.partition
         topic = self.rng.choice(self.shape.topics)
         return topic.name, self.rng.randrange(len(topic.partitions))
@@ -254,16 +260,20 @@ ONCE = frozenset(
 )
 
 
-def draw_faults(
-    rng: random.Random, shape: Shape, plan: tuple[Planned, ...], *, around: float, way: str
-) -> tuple[Fault, ...]:
+def draw_faults(rng: random.Random, shape: Shape, plan: tuple[Planned, ...], *, around: float) -> tuple[Fault, ...]:
     """The faults of a schedule whose run takes ``around`` so many seconds, by time."""
-    drawing = Drawing(rng, shape, plan, way)
+    drawing = Drawing(rng, shape, plan, rng.choice(plan) if rng.random() < 0.4 else None)
+    moment = rng.uniform(2.0, around + 5.0) if rng.random() < 0.4 else None
     faults: list[Fault] = []
     for _ in range(rng.choice(COUNTS)):
         kind = rng.choices(_NAMES, _WEIGHTS)[0]
         if kind in ONCE and any(fault.kind == kind for fault in faults):
             continue
-        at = rng.uniform(0.0, 6.0) if rng.random() < 0.5 else rng.uniform(0.0, 1.3 * around + 10.0)
-        faults.append(Fault(round(at, 3), kind, KINDS[kind][1](drawing)))
+        faults.append(Fault(round(_time(rng, around, moment), 3), kind, KINDS[kind][1](drawing)))
     return tuple(sorted(faults, key=lambda fault: fault.at))
+
+
+def _time(rng: random.Random, around: float, moment: float | None) -> float:
+    if moment is not None:
+        return max(0.0, moment + rng.uniform(-3.0, 3.0))
+    return rng.uniform(0.0, 6.0) if rng.random() < 0.5 else rng.uniform(0.0, 1.3 * around + 10.0)

@@ -68,6 +68,11 @@ class Invariants:
         self._last: dict[TopicPartition, Request] = {}  # the last request for a partition
         self._bare: dict[TopicPartition, float] = {}  # seconds without throttle in which the executor could act
         self._ticked = 0.0
+        self._first_sizes = {
+            TopicPartition(topic.name, number): one.size
+            for topic in world.schedule.shape.topics
+            for number, one in enumerate(topic.partitions)
+        }
         self._cluster.on_transition.append(lambda _, transition: self._transitions.append(transition))
         self.grace = world.schedule.interval + TIMEOUT_SECONDS
         self.violations: list[Violation] = []
@@ -260,8 +265,8 @@ class Invariants:
     def _caps(self, begun: list[TopicPartition]) -> None:
         """Count what is under way, after a request of ours, in slots; sizes as they were when each move began.
 
-        A move that is larger than a cap alone may run alone. Sizes may be those of the last check: a partition that
-        grows counts with what it had some time before. Only caps that this request counts against are judged: that
+        A move that is larger than a cap alone may run alone. Sizes may be those of the snapshot: what was written to a
+        partition since does not count. Only caps that this request counts against are judged: that
         leaders changed, and all copies are now sent by one broker, is nobody's fault; nor is what a leader sends that
         the executor may not have heard of yet.
         """
@@ -278,10 +283,10 @@ class Invariants:
             state = partition.state
             if not state.adding or not move.chosen:
                 continue
-            size = max(0, move.size - int(partition.write_rate * STALE_SIZE_SECONDS))
+            size = min(move.size, self._first_sizes.get(tp, 0))
             part, copies = max(1, min(SLOT, size * SLOT // SLOT_BYTES)), len(state.adding)
             demands: dict[tuple[str, int], float] = {("moves_in", broker): part for broker in state.adding}
-            if state.leader is not None and now - ledger.leader_changed.get(tp, -1e9) > LAG_SECONDS:
+            if state.leader is not None and now - ledger.leader_changed.get(tp, -1e9) > TIMEOUT_SECONDS:
                 demands["moves_out", state.leader] = part * copies
             demands["moves_in_cluster", 0] = copies
             demands["bytes_in_flight", 0] = size * copies

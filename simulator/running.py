@@ -52,11 +52,11 @@ def run_schedule(schedule: Schedule, *, traced: bool = False, reads: bool = Fals
     invariants = Invariants(world)
     scheduler = world.scheduler
     scheduler.on_event += [world.supervisor.poll, invariants.on_event]
+    scheduler.at(BEGIN, lambda: world.supervisor.start(world.job))
+    scheduler.at(BEGIN + WRITTEN_SECONDS, world.stop_producers)
     struck: Counter[str] = Counter()
     for fault in schedule.faults:
         scheduler.at(BEGIN + fault.at, lambda fault=fault: faults.strike(world, fault, struck))  # type: ignore[misc]
-    scheduler.at(BEGIN + WRITTEN_SECONDS, world.stop_producers)
-    scheduler.at(BEGIN, lambda: world.supervisor.start(world.job))
     give_up = float(schedule.settings.get("give_up_after") or GIVE_UP_SECONDS)
     scheduler.run(until=world.calm_at + 2 * give_up + MARGIN_SECONDS)
     for error in world.crashes:

@@ -89,7 +89,7 @@ def generate(seed: int) -> Schedule:
     shape = _disks(rng, shape, plan)
     way = rng.choice((COMMAND_LINE, COMMAND_LINE, AIRFLOW))
     prior = _prior(rng, shape)
-    faults = draw_faults(rng, shape, plan, around=seconds, way=way)
+    faults = draw_faults(rng, shape, plan, around=seconds)
     return Schedule(seed, shape, plan, settings, rng.choice((2.0, 5.0, 5.0, 10.0)), way, prior, faults)
 
 
