@@ -167,8 +167,9 @@ class Invariants:
             self.violate("approved", f"{request.process} requested {list(target)} for {tp}, approved is {list(wanted)}")
         # Requests name a topic, not its id: one that is created again while the request is on its way, or while
         # metadata lags, cannot be told from the one before.
-        recreated = self._ledger.recreated.get(tp.topic)
-        if recreated is not None and request.time - recreated > LAG_SECONDS:
+        # Snapshots have no topic ids: which topic the plan was made for is known since the run began.
+        recreated = self._ledger.recreated.get(tp.topic, -1e9)
+        if recreated > self._cluster.requests[0].time and request.time - recreated > LAG_SECONDS:
             self.violate("approved", f"{request.process} requested {target} for {tp}: the topic is another one since")
 
     def _foreign(self, request: Request, tp: TopicPartition, target: tuple[int, ...] | None) -> None:

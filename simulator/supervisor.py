@@ -44,8 +44,10 @@ class Run:
     said: Said = field(default_factory=Said)
     errors: list[str] = field(default_factory=list)  # of the step under way, one for each try
     last_error: str = ""
+    given_up: str = ""  # the error of a task that Airflow retries no more
     ended: bool = False
     tried_in_calm: bool = False
+    ended_at: float = 0.0
     not_at_target: set[TopicPartition] = field(default_factory=set)  # when it ended
 
 
@@ -157,6 +159,7 @@ class Supervisor:
         elif self._again(str(error)):
             return
         elif run.steps[0] in ("execute", "wait"):
+            run.given_up = str(error)
             run.steps[:] = ["clean_up", "finalize"]
         else:
             run.steps.pop(0)
@@ -179,6 +182,7 @@ class Supervisor:
     def _end(self) -> None:
         """The run is over: its rollback follows, if somebody asked for one, or the next snapshot."""
         self.run.ended = True
+        self.run.ended_at = self._world.scheduler.now
         self._world.run_ended(self.run)
         if self.wants_rollback and len(self.runs) == 1:
             job = self._world.rollback_job()
