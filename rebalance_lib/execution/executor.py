@@ -262,9 +262,7 @@ class Executor:
             self._end()
         elif self._tracker.cancelled and self._ended_elsewhere is None:
             for tp in self._tracker.status.having(Status.PENDING):
-                self._aside(
-                    tp, f"somebody else cancelled {listing(self._tracker.cancelled)}, so that nothing more began"
-                )
+                self._aside(tp, f"somebody else cancelled {listing(self._tracker.cancelled)}, so nothing more began")
 
     # -- reading ------------------------------------------------------------------------------------------------------
 

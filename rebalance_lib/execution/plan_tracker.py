@@ -16,6 +16,8 @@ from rebalance_lib.execution.plan_status import Ends, PlanStatus, Status
 from rebalance_lib.execution.records.journal import Journal
 from rebalance_lib.topology import TopicPartition
 
+FRESH_SECONDS = 1.0  # a check may wait for brokers that do not answer, and much may happen meanwhile
+
 
 class PlanTracker:
     """What is known of a plan on its cluster; ``status`` changes in place."""
@@ -31,6 +33,12 @@ class PlanTracker:
         self.status = PlanStatus({}, {}, {})
         self.log_dirs: list[LogDirMove] = []
         self.moving: dict[TopicPartition, None] = {}
+        self._read_at = float("-inf")
+
+    @property
+    def fresh(self) -> bool:
+        """Whether what is known was read just now, so that something may be requested by it."""
+        return self._cluster.clock.monotonic() - self._read_at <= FRESH_SECONDS
 
     @property
     def cancelled(self) -> list[TopicPartition]:
@@ -63,6 +71,7 @@ class PlanTracker:
         self._read(listed, sorted({tp.topic for tp in listed}))
 
     def _read(self, partitions: list[TopicPartition], topics: list[str]) -> None:
+        self._read_at = self._cluster.clock.monotonic()
         status, reassignments = self.status, self._cluster.reassignments()
         live = self._cluster.partitions(topics) if topics else {}
         status.reassignments.clear()

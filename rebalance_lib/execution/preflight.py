@@ -16,8 +16,8 @@
     log dirs       a log dir that the plan names is not there
     disks          a log dir would overflow while old and new copies are side by side
 
-Once a plan was begun, only what is unknown and what this user may not do is refused: the executor sets aside what cannot
-be moved, waits for what will be repaired, and cleans up what was cancelled.
+Once a plan was begun, only what is unknown and what this user may not do is refused: the executor sets aside what
+cannot be moved, waits for what will be repaired, and cleans up what was cancelled.
 
 What is written is measured on the spot, over some seconds, from the growth of leaders; where the history knows a higher
 peak, that counts.

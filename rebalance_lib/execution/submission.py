@@ -119,6 +119,8 @@ class Submission:
         moving = reassigning(status, size)
         self._counted = {move.partition: move for move in moving}
         chosen = self._choose(situation, ready, moving, copying_within(self._tracker.log_dirs, size))
+        if chosen and not self._tracker.fresh:
+            return self._submit_fresh(situation, chosen)
         return self._submit(chosen)
 
     def advance(self, ended: Iterable[TopicPartition]) -> int:
@@ -134,12 +136,15 @@ class Submission:
                 step = partition_step(self._job, tp, status.live[tp], self._meter.size(tp), in_stages=True)
                 if self._may_begin(step):
                     waves.add(step)
-        steps = _first(waves)
+        return self._submit_fresh(situation, _first(waves))
+
+    def _submit_fresh(self, situation: Situation, steps: Sequence[Step]) -> int:
+        """Read the partitions of these steps again, and request those that are still to be begun."""
         if not steps:
             return 0
         self._tracker.refresh(step.partition for step in steps)
         fresh = [again for step in steps if (again := self._again(step)) is not None and self._may_begin(again)]
-        moving = reassigning(status, self._meter.size)
+        moving = reassigning(self._tracker.status, self._meter.size)
         alive, reserve = situation.alive, situation.settings.disk_reserve
         chosen, crowded = with_disk_space(self._cluster, fresh, moving, alive, reserve)
         self.blocked |= crowded

@@ -27,12 +27,15 @@ from rebalance_lib.execution.throttles.config import (
     ALL_REPLICAS,
     LOG_DIR_RATE,
     RATES,
+    REPLICA_LISTS,
     check_rate,
     entries,
     replica_lists,
 )
 from rebalance_lib.execution.throttles.saved import SavedThrottles
 from rebalance_lib.topology import TopicPartition
+
+LAG_SECONDS = 5.0  # how long brokers may not show yet what was set
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ class ThrottleMaintainer:
         self._journal = journal
         self._log = log
         self._known: SavedThrottles | None = None
+        self._listed_at: float | None = None  # when entries were last added to lists
         self.foreign: dict[int, int] = {}
         self.silent: frozenset[int] = frozenset()
 
@@ -95,7 +99,7 @@ class ThrottleMaintainer:
             check_rate(rates.between_brokers)
             lists = _lists(copying)
             for move in copying:
-                for broker in {*move.senders, *move.receivers}:
+                for broker in (*move.senders, *move.receivers):
                     wanted[broker] |= set(RATES)
         if rates.between_log_dirs is not None:
             for broker in within:
@@ -131,7 +135,9 @@ class ThrottleMaintainer:
                 self._saved.note_rates(broker, current, (key,), by_key[key])
         if change or before:
             self._saved.write()
-        self._cluster.alter_topic_configs(change)
+        if change:
+            self._cluster.alter_topic_configs(change)
+            self._listed_at = self._cluster.clock.monotonic()
         failed = {broker: "it does not answer" for broker in new if broker not in before}
         changes = {broker: {key: str(by_key[key]) for key in sorted(new[broker])} for broker in sorted(before)}
         return failed | (self._cluster.alter_broker_configs(changes) if changes else {})
@@ -184,46 +190,35 @@ class ThrottleMaintainer:
 
     def _maintain_lists(self, copying: Collection[ThrottledMove]) -> None:
         """Entries of moves under way are in their lists, those of moves that have ended are not."""
-        wanted = _lists(copying)
-        ours = {
-            topic: {key: set(noted["added"]) for key, noted in lists.items()}
-            for topic, lists in self._saved.topics.items()
-        }
+        wanted, ours = _lists(copying), self._saved.entries()
         topics = {*wanted, *(topic for topic, lists in ours.items() if any(lists.values()))}
-        if not topics:
-            return
-        current = replica_lists(self._cluster, topics)
+        current = replica_lists(self._cluster, sorted(topics)) if topics else {}
         lacking: Lists = {}
-        out: dict[str, dict[str, Entries]] = {}
-        for topic in sorted(topics & current.keys()):
-            for key in {*wanted.get(topic, {}), *ours.get(topic, {})}:
-                needed = wanted.get(topic, {}).get(key, [])
-                there = current[topic].get(key)
-                if there != ALL_REPLICAS and not set(needed) <= set(entries(there)):
+        ended: dict[str, dict[str, Entries]] = {}
+        for topic in sorted(current):
+            for key in REPLICA_LISTS:
+                needed, there = wanted.get(topic, {}).get(key, []), current[topic].get(key)
+                if there == ALL_REPLICAS:
+                    continue
+                if not set(needed) <= set(entries(there)):
                     lacking.setdefault(topic, {})[key] = needed
-                ended = sorted(ours.get(topic, {}).get(key, set()) - set(needed))
-                if ended:
-                    out.setdefault(topic, {})[key] = Entries(tuple(ended), out=True)
+                if over := sorted(ours.get(topic, {}).get(key, set()) - set(needed)):
+                    ended.setdefault(topic, {})[key] = Entries(tuple(over), out=True)
         if lacking:
-            known = all(
-                set(items) <= ours.get(topic, {}).get(key, set())
-                for topic, lists in lacking.items()
-                for key, items in lists.items()
-            )
-            self._set(lacking, {}, Rates(None, None))
-            if known:
-                self._log(f"somebody removed throttled replicas of {', '.join(sorted(lacking))}: they are set again")
-                self._journal.note(events.THROTTLE_CHANGED, topics=sorted(lacking), reason="removed by somebody else")
-        if out:
-            self._cluster.alter_topic_configs(
-                {
-                    topic: {key: change for key, change in lists.items() if current[topic].get(key) != ALL_REPLICAS}
-                    for topic, lists in out.items()
-                }
-            )
+            self._list_again(lacking)
+        if ended:
+            self._cluster.alter_topic_configs(ended)
             self._saved.forget_entries(
-                {t: {k: change.values for k, change in lists.items()} for t, lists in out.items()}
+                {topic: {key: change.values for key, change in lists.items()} for topic, lists in ended.items()}
             )
+
+    def _list_again(self, lacking: Lists) -> None:
+        """Add entries that their lists lack: somebody removed them, or the brokers do not show them yet."""
+        listed_at, now = self._listed_at, self._cluster.clock.monotonic()
+        self._set(lacking, {}, Rates(None, None))
+        if listed_at is not None and now - listed_at > LAG_SECONDS:
+            self._log(f"somebody removed throttled replicas of {', '.join(sorted(lacking))}: they are set again")
+            self._journal.note(events.THROTTLE_CHANGED, topics=sorted(lacking), reason="removed by somebody else")
 
     def _maintain_rates(self, rates: Rates, alive: Collection[int]) -> None:
         """Our brokers have the rate that is wanted now, but for those where somebody else set another one."""

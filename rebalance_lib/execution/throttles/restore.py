@@ -232,7 +232,7 @@ def _goal(rates: Mapping[str, Mapping[str, Any]], current: Mapping[str, ConfigVa
             foreign |= value != entry["value"]  # else somebody else restored it already
         elif before is None and used and value is not None:
             kept = True
-        elif value != before:
+        else:  # also where it shows already: what a broker shows may lag
             goal[key] = before
     return _Back(goal, kept, foreign)
 
