@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_lib.topology import TopicPartition
 from simulator.configs import LOG_DIR_RATE, RATES, REPLICA_LISTS
+from simulator.ledger import LAG_SECONDS
 
 if TYPE_CHECKING:
     from simulator.cluster import Request
@@ -108,7 +109,10 @@ def _named(world: World, run: Run, tp: TopicPartition) -> bool:
     # What others did to a partition right before the end is seen by the last comparison alone, which names it without
     # a reason; of a topic that was deleted, or created again, "missing" or "recreated" is the reason.
     ledger = world.ledger
-    late = ledger.foreign_touched.get(tp, -1e9) > run.ended_at - LATE_SECONDS
+    touched = ledger.foreign_touched.get(tp, -1e9)
+    if touched > run.ended_at - LAG_SECONDS:
+        return True  # metadata did not show it
+    late = touched > run.ended_at - LATE_SECONDS
     if late or tp.topic in ledger.recreated or not hasattr(run.said.ending, "set_aside"):
         return str(tp) in _verdict(run)
     return False
@@ -149,6 +153,9 @@ def _rates(world: World, invariants: Invariants) -> None:
             allowed: set[str | None] = {shadow}
             if shadow is None:
                 allowed |= {before, *ledger.rates_of_others.get(broker, ())}
+            # The rate of others was set so shortly before ours that the broker did not show it yet.
+            if broker in ledger.rates_unseen:
+                allowed |= {None, before}
             # With a ceiling, a rate that others lowered is set to ours again, which is documented; then the one before
             # theirs is restored.
             if world.settings.throttle_ceiling is not None:

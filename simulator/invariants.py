@@ -28,7 +28,8 @@ from rebalance_lib.plan.stages import stages
 from rebalance_lib.reassignment import PartitionState, Transition
 from rebalance_lib.topology import TopicPartition
 from simulator.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, MIN_ISR, REPLICA_LISTS
-from simulator.ledger import LAG_SECONDS, Ledger, OwnMove, shrinks_below_min_isr
+from simulator.ledger import LAG_SECONDS, TIMEOUT_SECONDS, Ledger, OwnMove, shrinks_below_min_isr
+from simulator.loads import crosses_reserve, over_caps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -36,10 +37,7 @@ if TYPE_CHECKING:
     from simulator.cluster import Request
     from simulator.world import World
 
-SLOT, SLOT_BYTES = 100, 10_000_000  # the slots of rebalance_lib.plan.waves, stated a second time on purpose
 TICK_SECONDS = 1.0  # between two looks at moves under way that nobody changed
-TIMEOUT_SECONDS = 20.0  # a request that is not answered, and what follows it
-STALE_SIZE_SECONDS = 90.0  # how old the sizes may be that the executor counts with
 
 
 class Violation(NamedTuple):
@@ -68,11 +66,6 @@ class Invariants:
         self._last: dict[TopicPartition, Request] = {}  # the last request for a partition
         self._bare: dict[TopicPartition, float] = {}  # seconds without throttle in which the executor could act
         self._ticked = 0.0
-        self._first_sizes = {
-            TopicPartition(topic.name, number): one.size
-            for topic in world.schedule.shape.topics
-            for number, one in enumerate(topic.partitions)
-        }
         self._cluster.on_transition.append(lambda _, transition: self._transitions.append(transition))
         self.grace = world.schedule.interval + TIMEOUT_SECONDS
         self.violations: list[Violation] = []
@@ -109,27 +102,37 @@ class Invariants:
     def _judge(self, request: Request, changed: Mapping[TopicPartition, Transition]) -> None:
         """Judge a request that has just been applied; ``changed`` is what it did, since it was alone in this event."""
         if request.name == "reassign":
-            begun = []
-            for tp, target in request.changes.items():
-                if tp in request.refused or tp not in self._cluster.partitions:
-                    continue
-                assert isinstance(tp, TopicPartition)  # noqa: S101
-                wanted: tuple[int, ...] | None = None if target is None else tuple(target)
-                transition = changed.get(tp)
-                after = self._state(tp)
-                before = transition.before if transition is not None and transition.before is not None else after
-                self._judge_partition(request, tp, wanted, before, after)
-                move = self._ledger.own.get(tp)
-                if wanted is not None and after.adding and after is not before and move is not None and move.chosen:
-                    begun.append(tp)
-            if begun:
-                self._judge_begun(begun)
+            self._judge_reassign(request, changed)
         elif request.name in ("alter_topic_configs", "alter_topic_config"):
             self._foreign_entries(request)
+        elif request.name in ("alter_broker_config", "alter_broker_configs"):
+            late = self._scheduler.now - LAG_SECONDS
+            self._ledger.rates_unseen |= {
+                int(str(broker))
+                for broker in request.changes
+                if self._ledger.rate_changed.get(int(str(broker)), -1e9) > late
+            }
         elif request.name == "elect_preferred_leaders":
             for tp, transition in changed.items():
                 if transition.before is not None and transition.after is not None:
                     self._availability(request, tp, transition.before, transition.after)
+
+    def _judge_reassign(self, request: Request, changed: Mapping[TopicPartition, Transition]) -> None:
+        begun = []
+        for tp, target in request.changes.items():
+            if tp in request.refused or tp not in self._cluster.partitions:
+                continue
+            assert isinstance(tp, TopicPartition)  # noqa: S101
+            wanted: tuple[int, ...] | None = None if target is None else tuple(target)
+            transition = changed.get(tp)
+            after = self._state(tp)
+            before = transition.before if transition is not None and transition.before is not None else after
+            self._judge_partition(request, tp, wanted, before, after)
+            move = self._ledger.own.get(tp)
+            if wanted is not None and after.adding and after is not before and move is not None and move.chosen:
+                begun.append(tp)
+        if begun:
+            self._judge_begun(begun)
 
     def _state(self, tp: TopicPartition) -> PartitionState:
         return self._cluster.partitions[tp].state
@@ -256,56 +259,14 @@ class Invariants:
     # What is under way.
 
     def _judge_begun(self, begun: list[TopicPartition]) -> None:
-        self._caps(begun)
+        if over := over_caps(self._world, begun, self.grace):
+            self.violate("caps", over)
         for tp in begun:
             missing = self._not_throttled(tp)
             if missing and not self._excused(tp):
                 self.violate("throttled", f"{tp} began without its throttle: {missing}")
-            self._reserve(tp)
-
-    def _caps(self, begun: list[TopicPartition]) -> None:
-        """Count what is under way, after a request of ours, in slots; sizes as they were when each move began.
-
-        A move that is larger than a cap alone may run alone. Sizes may be those of the snapshot: what was written to a
-        partition since does not count. Only caps that this request counts against are judged: that
-        leaders changed, and all copies are now sent by one broker, is nobody's fault; nor is what a leader sends that
-        the executor may not have heard of yet.
-        """
-        pace, ledger, now = self._world.settings.pace, self._ledger, self._scheduler.now
-        limits = {
-            name: ledger.largest_cap(name, getattr(pace, name), now, self.grace)
-            for name in ("moves_in", "moves_out", "moves_in_cluster", "bytes_in_flight")
-        }
-        load: dict[tuple[str, int], float] = {}
-        moves: dict[tuple[str, int], int] = {}
-        touched: set[tuple[str, int]] = set()
-        for tp, move in ledger.own.items():
-            partition = self._cluster.partitions[tp]
-            state = partition.state
-            if not state.adding or not move.chosen:
-                continue
-            size = min(move.size, self._first_sizes.get(tp, 0))
-            part, copies = max(1, min(SLOT, size * SLOT // SLOT_BYTES)), len(state.adding)
-            demands: dict[tuple[str, int], float] = {("moves_in", broker): part for broker in state.adding}
-            if state.leader is not None and now - ledger.leader_changed.get(tp, -1e9) > TIMEOUT_SECONDS:
-                demands["moves_out", state.leader] = part * copies
-            demands["moves_in_cluster", 0] = copies
-            demands["bytes_in_flight", 0] = size * copies
-            for key, amount in demands.items():
-                load[key] = load.get(key, 0.0) + amount
-                moves[key] = moves.get(key, 0) + 1
-            if tp in begun:
-                touched.update(demands)
-        for (name, broker), amount in load.items():
-            limit = limits[name] * (SLOT if name in ("moves_in", "moves_out") else 1)
-            if (
-                amount > limit
-                and moves[name, broker] > 1
-                and (name, broker) in touched
-                and not self._world.two_executors
-            ):
-                where = f" of broker {broker}" if broker else ""
-                self.violate("caps", f"{name}{where}: {amount:.0f} are under way, {limit:.0f} may be, after {begun}")
+            if crossed := crosses_reserve(self._world, tp):
+                self.violate("disk_reserve", crossed)
 
     def _not_throttled(self, tp: TopicPartition) -> str:
         """What lacks for a move to be throttled as promised; empty if nothing does."""
@@ -349,39 +310,6 @@ class Invariants:
             ledger.rate_changed.get(broker, -1e9) > late or ledger.returned.get(broker, -1e9) > late
             for broker in state.replicas
         )
-
-    def _reserve(self, tp: TopicPartition) -> None:
-        """Old and new copies side by side, what is under way in full, must leave the reserve of each log dir free.
-
-        The executor reads disks before it sends the request: what was written within the last check is not its fault,
-        nor is what another tool began to move there.
-        """
-        cluster, now, state = self._cluster, self._scheduler.now, self._state(tp)
-        reserve = self._world.settings.disk_reserve
-        for broker in state.adding:
-            if any(
-                broker in self._state(other).adding
-                for other, since in self._ledger.foreign.items()
-                if now - since <= LAG_SECONDS
-            ):
-                continue
-            one = cluster.brokers[broker]
-            log = cluster.partitions[tp].logs.get(broker)
-            if log is None:
-                continue
-            needed, growth = one.used_bytes(now)[log.path], 0.0
-            for partition in one.partitions.values():
-                held = partition.logs[broker]
-                if held.path == log.path:
-                    growth += partition.write_rate
-                    needed += max(0.0, partition.end_at(now) - partition.size_at(held, now))
-            log_dir = one.log_dirs[log.path]
-            if needed - growth * STALE_SIZE_SECONDS > log_dir.total * (1 - reserve) + 1:
-                self.violate(
-                    "disk_reserve",
-                    f"{tp} fills {log.path} of broker {broker}: {needed:.0f} of {log_dir.total:.0f} bytes, "
-                    f"{reserve:.0%} are to stay free",
-                )
 
     def _follow(self, transitions: Iterable[Transition]) -> None:
         """Keep the ledger: moves that ended, leaders that changed, ISRs that shrank."""

@@ -25,6 +25,7 @@ from rebalance_lib.topology import TopicPartition
 from simulator.configs import RATES, REPLICA_LISTS
 
 LAG_SECONDS = 6.0  # metadata lags by at most 4 s, configurations by 1 s; and a request takes its time
+TIMEOUT_SECONDS = 20.0  # a request that is not answered, and what follows it
 TROUBLE_SECONDS = 35.0  # after a fault that kept the executor from acting: a time-out, and the pause between two tries
 
 
@@ -64,6 +65,7 @@ class Ledger:
     rates: dict[tuple[int, str], str | None] = field(default_factory=dict)  # the shadow
     rates_before: dict[tuple[int, str], str | None] = field(default_factory=dict)
     rates_of_others: dict[int, set[str]] = field(default_factory=dict)
+    rates_unseen: set[int] = field(default_factory=set)  # brokers where ours replaced a rate of others at once
     rate_changed: dict[int, float] = field(default_factory=dict)
     entries: dict[tuple[str, str], set[str]] = field(default_factory=dict)  # the shadow
     entries_of_others: dict[tuple[str, str], set[str]] = field(default_factory=dict)  # all that ever were

@@ -65,6 +65,11 @@ class World:
         self.disk = Disk() if self.trace is None else TracedDisk(self.trace)
         self.ledger = _ledger(schedule)
         self.calm_at = BEGIN + schedule.calm_at
+        self.first_sizes = {
+            TopicPartition(topic.name, number): one.size
+            for topic in schedule.shape.topics
+            for number, one in enumerate(topic.partitions)
+        }
         self.killed_at: dict[str, float] = {}
         self.crashes: list[BaseException] = []
         self.clocks: list[SimulatedClock] = []
@@ -81,6 +86,10 @@ class World:
         """Add a line to the trace, if there is one."""
         if self.trace is not None:
             self.trace.note(who, what)
+
+    def later(self, seconds: float, action: Callable[[], Any]) -> None:
+        """Have something happen some seconds from now."""
+        self.scheduler.at(self.scheduler.now + seconds, action)
 
     # Processes
 
