@@ -29,7 +29,7 @@ from rebalance_lib.execution.records.journal import Journal
 from rebalance_lib.execution.requests import forget_requests, read_requests
 from rebalance_lib.execution.settings import Settings
 from rebalance_lib.execution.throttles.restore import Restored, restore_throttles
-from rebalance_lib.execution.throttles.saved import SavedThrottles, stale_throttles
+from rebalance_lib.execution.throttles.saved import SavedThrottles, open_saved, stale_throttles
 from rebalance_lib.topology import TopicPartition
 
 CLEAN_UP = "clean_up.json"
@@ -79,6 +79,8 @@ def clean_up(cluster: Cluster, job: Job, settings: Settings, *, by: str = "", lo
     journal = Journal(job.artifacts, cluster.clock)
     with logged(log, "that the run is cleaned up could not be marked, an executor elsewhere may go on"):
         mark_clean_up(job.artifacts, by, cluster.clock)
+    with logged(log, "the saved throttles could not be read"):
+        open_saved(job.artifacts, job.cluster_id, log)  # sets a damaged file aside, so that the rest is cleaned up
     kept = None
     if settings.cancel_on_failure and _may_have_begun(job):
         kept = _cancel(cluster, job, journal, log) or _moving(cluster, job)

@@ -174,6 +174,7 @@ class Executor:
         ended = self._tracker.read_moving()
         if ended and not self._stop.is_set() and not self._holds:
             self._submission.advance(ended)
+            self._journal.flush()
         return bool(ended)
 
     def check(self) -> Report:

@@ -17,11 +17,11 @@ from collections.abc import Mapping
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, PartitionMetadata, Reassignment, Replica
-from rebalance_lib.errors import ClusterError
+from rebalance_lib.errors import ClusterError, InvalidInputError
 from rebalance_lib.execution.cancellation import originals
-from rebalance_lib.execution.records.execution import EXECUTION
+from rebalance_lib.execution.records.execution import EXECUTION, read_execution
 from rebalance_lib.execution.records.journal import JOURNAL
-from rebalance_lib.execution.throttles.saved import SAVED, stale_throttles
+from rebalance_lib.execution.throttles.saved import BACKUP, SAVED, stale_throttles
 from rebalance_lib.plan import Plan, PlanEntry, format_plan, parse_plan
 from rebalance_lib.plan.faults import ANY_LOG_DIR
 from rebalance_lib.topology import TopicPartition
@@ -32,15 +32,13 @@ OWNER = "owner.json"
 
 def owned(state: Artifacts, plan: Plan, cluster_id: str) -> bool:
     """Whether what is kept there is of this plan on this cluster."""
-    return state.exists(OWNER) and state.read_json(OWNER) == _owner(plan, cluster_id)
+    return _read_owner(state) == _owner(plan, cluster_id)
 
 
 def executed_on(state: Artifacts, plan: Plan) -> str | None:
     """The id of the cluster that this very plan was executed on before; None if it was not."""
-    if not state.exists(OWNER):
-        return None
-    owner = state.read_json(OWNER)
-    return str(owner["cluster_id"]) if owner["digest"] == plan.digest else None
+    owner = _read_owner(state)
+    return owner["cluster_id"] if owner is not None and owner["digest"] == plan.digest else None
 
 
 def tried(state: Artifacts, plan: Plan, cluster_id: str) -> bool:
@@ -63,13 +61,29 @@ def claim(state: Artifacts, plan: Plan, cluster_id: str) -> bool:
             f"{state.uri} still keeps what stood before another plan was executed ({', '.join(left)}): "
             "verify or cancel that plan first, under the name of this file, or give this one another name"
         )
-    if state.exists(ROLLBACK) and state.exists(OWNER):
-        earlier = str(state.read_json(OWNER)["digest"]).removeprefix("sha256:")[:12]
+    if state.exists(ROLLBACK) and (owner := _read_owner(state)) is not None:
+        earlier = owner["digest"].removeprefix("sha256:")[:12]
         state.write_text(f"rollback-{earlier}.json", state.read_text(ROLLBACK))
         state.write_text(ROLLBACK, format_plan(Plan.from_entries([])))
-    state.write_json(SAVED, {"cluster_id": cluster_id, "topics": {}, "brokers": {}})
-    state.write_json(OWNER, _owner(plan, cluster_id))
+    state.remove_files(name for name in (SAVED, BACKUP) if state.exists(name))
+    state.write_json(OWNER, _owner(plan, cluster_id), durable=True)
     return False
+
+
+def _read_owner(state: Artifacts) -> dict[str, str] | None:
+    """Whose the directory is; None if nobody's. Where that is damaged, the record of the execution tells."""
+    if not state.exists(OWNER):
+        return None
+    try:
+        content = state.read_json(OWNER)
+        return {name: str(content[name]) for name in ("cluster_id", "digest")}
+    except (InvalidInputError, UnicodeDecodeError, KeyError, TypeError) as error:
+        execution = read_execution(state)
+        if execution is None:
+            raise InvalidInputError(
+                f"{state.uri}/{OWNER} is damaged: if nothing of this plan is under way, remove {state.uri} and run it again"
+            ) from error
+        return {"cluster_id": execution.cluster_id, "digest": execution.digest}
 
 
 def _owner(plan: Plan, cluster_id: str) -> dict[str, str]:

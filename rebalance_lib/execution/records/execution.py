@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -25,8 +25,9 @@ EXECUTION = "execution.json"
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """A plan, by digest, that is being executed: since when, and its topics' ids."""
+    """A plan, by digest, that is being executed on a cluster: since when, and its topics' ids."""
 
+    cluster_id: str
     digest: str
     started_at: datetime
     topic_ids: Mapping[str, str]
@@ -40,7 +41,7 @@ def note_begin(job: Job, live: Mapping[TopicPartition, PartitionMetadata], clock
         return known
     topics = {tp.topic for tp in job.targets}
     ids = {tp.topic: state.topic_id for tp, state in live.items() if tp.topic in topics and state.topic_id}
-    execution = Execution(job.plan.digest, clock.now(), ids)
+    execution = Execution(job.cluster_id, job.plan.digest, clock.now(), ids)
     _write(job.artifacts, execution)
     return execution
 
@@ -49,7 +50,7 @@ def note_end(artifacts: Artifacts) -> None:
     """Note that the run has ended in good order."""
     known = read_execution(artifacts)
     if known is not None and not known.ended:
-        _write(artifacts, Execution(known.digest, known.started_at, known.topic_ids, ended=True))
+        _write(artifacts, replace(known, ended=True))
 
 
 def read_execution(artifacts: Artifacts) -> Execution | None:
@@ -60,7 +61,8 @@ def read_execution(artifacts: Artifacts) -> Execution | None:
         content: Any = artifacts.read_json(EXECUTION)
         started = datetime.fromisoformat(content["started_at"])
         ids = {str(topic): str(one) for topic, one in content["topic_ids"].items()}
-        return Execution(str(content["digest"]), started, ids, bool(content["ended"]))
+        cluster_id, digest = str(content["cluster_id"]), str(content["digest"])
+        return Execution(cluster_id, digest, started, ids, bool(content["ended"]))
     except (InvalidInputError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError):
         return None
 
@@ -81,6 +83,7 @@ def _write(artifacts: Artifacts, execution: Execution) -> None:
     artifacts.write_json(
         EXECUTION,
         {
+            "cluster_id": execution.cluster_id,
             "digest": execution.digest,
             "started_at": execution.started_at.isoformat(),
             "topic_ids": dict(execution.topic_ids),

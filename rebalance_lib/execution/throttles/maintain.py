@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from rebalance_lib.cluster import Cluster, Entries
+from rebalance_lib.cluster import Cluster, ConfigValue, Entries
 from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.messages import Log
 from rebalance_lib.execution.records import journal as events
@@ -32,7 +32,7 @@ from rebalance_lib.execution.throttles.config import (
     entries,
     replica_lists,
 )
-from rebalance_lib.execution.throttles.saved import SavedThrottles
+from rebalance_lib.execution.throttles.saved import SavedThrottles, open_saved
 from rebalance_lib.topology import TopicPartition
 
 LAG_SECONDS = 5.0  # how long brokers may not show yet what was set
@@ -73,6 +73,7 @@ class ThrottleMaintainer:
         self._journal = journal
         self._log = log
         self._known: SavedThrottles | None = None
+        self._confirmed: set[tuple[int, str]] = set()  # rates of brokers that were set, or are somebody else's
         self._listed_at: float | None = None  # when entries were last added to lists
         self.foreign: dict[int, int] = {}
         self.silent: frozenset[int] = frozenset()
@@ -81,7 +82,7 @@ class ThrottleMaintainer:
     def _saved(self) -> SavedThrottles:
         """What is saved, read once: whoever executes a plan is the only one who writes it."""
         if self._known is None:
-            self._known = SavedThrottles(self._job.artifacts, self._job.cluster_id)
+            self._known = open_saved(self._job.artifacts, self._job.cluster_id, self._log)
         return self._known
 
     def prepare(
@@ -105,7 +106,7 @@ class ThrottleMaintainer:
             for broker in within:
                 wanted[broker].add(LOG_DIR_RATE)
         new = {
-            broker: {key for key in keys if not self._saved.has_rate(broker, key)}
+            broker: {key for key in keys if (broker, key) not in self._confirmed}
             for broker, keys in wanted.items()
             if broker in alive
         }
@@ -130,17 +131,43 @@ class ThrottleMaintainer:
         by_key = rates.by_key()
         change = note_entries(self._cluster, self._saved, lists) if lists else {}
         before = self._cluster.broker_configs(sorted(new), sorted({*RATES, LOG_DIR_RATE})) if new else {}
+        changes: dict[int, dict[str, str]] = {}
         for broker, current in before.items():
             for key in sorted(new[broker]):
+                if self._is_foreign(broker, key, current):
+                    continue
                 self._saved.note_rates(broker, current, (key,), by_key[key])
+                changes.setdefault(broker, {})[key] = str(by_key[key])
         if change or before:
             self._saved.write()
         if change:
             self._cluster.alter_topic_configs(change)
             self._listed_at = self._cluster.clock.monotonic()
-        failed = {broker: "it does not answer" for broker in new if broker not in before}
-        changes = {broker: {key: str(by_key[key]) for key in sorted(new[broker])} for broker in sorted(before)}
-        return failed | (self._cluster.alter_broker_configs(changes) if changes else {})
+        failed = {broker: "it does not answer" for broker in sorted(new) if broker not in before}
+        return failed | self._alter(changes)
+
+    def _alter(self, changes: Mapping[int, Mapping[str, str]]) -> dict[int, str]:
+        """Set rates, once they are saved; returns the brokers that did not take them."""
+        failed = self._cluster.alter_broker_configs(changes) if changes else {}
+        for broker, keys in changes.items():
+            if broker in failed:
+                self._confirmed -= {(broker, key) for key in keys}
+            else:
+                self._confirmed |= {(broker, key) for key in keys}
+        return failed
+
+    def _is_foreign(self, broker: int, key: str, current: Mapping[str, ConfigValue]) -> bool:
+        """Whether somebody else set this rate since the run began: neither ours nor the one before is there."""
+        noted = self._saved.brokers.get(broker, {}).get(key)
+        if noted is None or key not in current or not current[key].dynamic:
+            return False
+        value = current[key].value
+        if value in (*noted["set"], noted["value"]):
+            return False
+        self._confirmed.add((broker, key))
+        if key in RATES:
+            self.foreign[broker] = min(int(value), self.foreign.get(broker, int(value)))
+        return True
 
     def set_rates(self, rates: Rates, between: Collection[int], within: Collection[int]) -> list[int]:
         """Set the rates on these brokers, and that between log dirs on those ``within``; returns those that took them.
@@ -177,7 +204,7 @@ class ThrottleMaintainer:
         self._maintain_lists(copying if rates.between_brokers is not None else [])
         self._maintain_rates(rates, alive)
         bare = [move for move in copying if self._bare(move, alive)] if rates.between_brokers is not None else []
-        bare_within = [broker for broker in within if not self._saved.has_rate(broker, LOG_DIR_RATE)]
+        bare_within = [broker for broker in within if (broker, LOG_DIR_RATE) not in self._confirmed]
         if bare or (bare_within and rates.between_log_dirs is not None):
             failed = self.prepare(bare, bare_within, rates, alive)
             if len(failed) < len(bare) + len(bare_within):
@@ -186,7 +213,7 @@ class ThrottleMaintainer:
     def _bare(self, move: ThrottledMove, alive: Collection[int]) -> bool:
         """Whether a broker of the move is alive and has no rate of ours, because it was down."""
         brokers = {*move.senders, *move.receivers} & set(alive)
-        return any(not self._saved.has_rate(broker, RATES[0]) for broker in brokers)
+        return any((broker, key) not in self._confirmed for broker in brokers for key in RATES)
 
     def _maintain_lists(self, copying: Collection[ThrottledMove]) -> None:
         """Entries of moves under way are in their lists, those of moves that have ended are not."""
@@ -231,15 +258,12 @@ class ThrottleMaintainer:
         self.silent = frozenset(ours.keys() - found.keys())
         changes: dict[int, dict[str, str]] = {}
         for broker in sorted(found):
-            current = {key: value.value for key, value in found[broker].items() if value.dynamic}
-            for key, noted in ours[broker].items():
-                if key not in by_key or current.get(key) == str(by_key[key]):
-                    continue
-                if key in current and current[key] not in noted["set"]:
-                    if key in RATES:
-                        self.foreign[broker] = min(int(current[key]), self.foreign.get(broker, int(current[key])))
-                    continue
-                changes.setdefault(broker, {})[key] = str(by_key[key])
+            for key in sorted(ours[broker].keys() & by_key.keys()):
+                value = found[broker].get(key)
+                if value is not None and value.dynamic and value.value == str(by_key[key]):
+                    self._confirmed.add((broker, key))
+                elif not self._is_foreign(broker, key, found[broker]):
+                    changes.setdefault(broker, {})[key] = str(by_key[key])
         self._change(changes, rates)
 
     def _change(self, changes: Mapping[int, Mapping[str, str]], rates: Rates) -> None:
@@ -249,7 +273,7 @@ class ThrottleMaintainer:
             for key, value in keys.items():
                 self._saved.note_rates(broker, {}, (key,), int(value))
         self._saved.write()
-        failed = self._cluster.alter_broker_configs(changes)
+        failed = self._alter(changes)
         if done := sorted(changes.keys() - failed.keys()):
             text = ", ".join(f"{rate} bytes/s" for rate in sorted(set(rates.by_key().values())))
             self._log(f"throttle set to {text} on brokers {done}")

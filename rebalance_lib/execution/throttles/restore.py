@@ -228,8 +228,8 @@ def _goal(rates: Mapping[str, Mapping[str, Any]], current: Mapping[str, ConfigVa
     for key, entry in rates.items():
         value = current[key].value if key in current and current[key].dynamic else None
         before = entry["value"] if entry["source"] in DYNAMIC and not entry.get("shared") else None
-        if value is not None and value not in entry["set"]:
-            foreign |= value != entry["value"]  # else somebody else restored it already
+        if value is not None and value not in (*entry["set"], entry["value"]):
+            foreign = True
         elif before is None and used and value is not None:
             kept = True
         else:  # also where it shows already: what a broker shows may lag

@@ -16,7 +16,7 @@ Example: ``{"brokers": {"1": {"leader.replication.throttled.rate": {"value": "77
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from rebalance_lib.artifacts import Artifacts
@@ -158,6 +158,16 @@ def read_saved(artifacts: Artifacts) -> dict[str, Any] | None:
         f"the saved throttles of the run in {artifacts.uri} are damaged ({'; '.join(faults)}), so that nobody knows "
         "what was set before it: see `kafka-rebalance throttles` for what is set now"
     )
+
+
+def open_saved(artifacts: Artifacts, cluster_id: str, log: Callable[[str], None]) -> SavedThrottles:
+    """The file of a run that goes on; one that is damaged is set aside and logged, and begun anew."""
+    try:
+        return SavedThrottles(artifacts, cluster_id)
+    except DamagedThrottlesError as error:
+        set_aside_damaged(artifacts)
+        log(f"{error}. It is kept as {DAMAGED}, and the run goes on with what is set now")
+        return SavedThrottles(artifacts, cluster_id)
 
 
 def set_aside_damaged(artifacts: Artifacts) -> None:
