@@ -160,7 +160,9 @@ def _explain(name: str, seed: int, *, keep: bool, trace: bool) -> None:
     if keep:
         KEPT.mkdir(parents=True, exist_ok=True)
         path = KEPT / f"{name}-{seed}.json"
-        path.write_text(json.dumps({"invariant": name, **schedule.as_dict()}, indent=1, sort_keys=True) + "\n")
+        words = next((one.words for one in outcome.violations if one.name == name), "")
+        kept = {"about": f"seed {seed}", "invariant": name, "violation": words, "schedule": schedule.as_dict()}
+        path.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
         print(f"kept as {path}")
 
 

@@ -57,14 +57,26 @@ def _targets(world: World, invariants: Invariants) -> None:
     # Without storage nothing may begin: what a run does could not be undone, and its error says so.
     if ledger.storage_dead:
         return
-    # A plan that must not be carried out as things are is refused before anything is changed, and the error says why.
-    # Once it has begun, it is no longer refused: what can be moved is moved.
-    if (run.last_error or run.given_up) and not _begun(world, run):
+    if (run.last_error or run.given_up) and not _begun(world, run) and _may_be_refused(world, run):
         return
     for tp, wrong in not_at_target(world, run).items():
         # What others move after the run has ended is not the run's.
         if tp in run.not_at_target and tp.topic not in ledger.excluded and not _named(world, run, tp):
             invariants.violate("targets", f"{tp} {wrong}; the run does not say why: {_verdict(run)}")
+
+
+def _may_be_refused(world: World, run: Run) -> bool:
+    """Whether a plan of which nothing has begun may be refused altogether, as things are: the error says why.
+
+    That is so for what concerns the plan as a whole: target brokers that are not there, reassignments of somebody else
+    under way, disks that are too small, a throttle below what is written. A partition that cannot be moved, because it
+    is out of sync, was moved by somebody else or belongs to another topic now, must not keep the others from moving.
+    """
+    brokers = {broker for target in run.job.targets.values() for broker in target}
+    if any(not world.cluster.brokers[broker].working for broker in brokers) or world.ledger.foreign:
+        return True
+    error = f"{run.last_error} {run.given_up}"
+    return any(words in error for words in ("disk space", "is too low"))
 
 
 def not_at_target(world: World, run: Run) -> dict[TopicPartition, str]:

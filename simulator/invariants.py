@@ -62,11 +62,11 @@ class Invariants:
         self._throttle = world.settings.pace.throttle
         self._read = 0
         self._open: list[Request] = []
-        self._transitions: list[Transition] = []
+        self._transitions: list[tuple[float, Transition]] = []
         self._last: dict[TopicPartition, Request] = {}  # the last request for a partition
         self._bare: dict[TopicPartition, float] = {}  # seconds without throttle in which the executor could act
         self._ticked = 0.0
-        self._cluster.on_transition.append(lambda _, transition: self._transitions.append(transition))
+        self._cluster.on_transition.append(lambda time, transition: self._transitions.append((time, transition)))
         self.grace = world.schedule.interval + TIMEOUT_SECONDS
         self.violations: list[Violation] = []
 
@@ -90,7 +90,7 @@ class Invariants:
                 self._open = [request for request in self._open if not request.applied]
         if self._transitions or applied:
             transitions, self._transitions = self._transitions, []
-            changed = {transition.partition: transition for transition in transitions}
+            changed = {transition.partition: transition for _, transition in transitions}
             for request in applied:
                 self._judge(request, changed)
             self._follow(transitions)
@@ -311,16 +311,16 @@ class Invariants:
             for broker in state.replicas
         )
 
-    def _follow(self, transitions: Iterable[Transition]) -> None:
+    def _follow(self, transitions: Iterable[tuple[float, Transition]]) -> None:
         """Keep the ledger: moves that ended, leaders that changed, ISRs that shrank."""
-        ledger, now = self._ledger, self._scheduler.now
-        for transition in transitions:
+        ledger = self._ledger
+        for time, transition in transitions:
             tp, old, state = transition.partition, transition.before, transition.after
             if old is not None and state is not None:
                 if state.leader != old.leader:
-                    ledger.leader_changed[tp] = now
+                    ledger.leader_changed[tp] = time
                 if len(state.isr) < len(old.isr):
-                    ledger.isr_shrunk[tp] = now
+                    ledger.isr_shrunk[tp] = time
             if state is None or not state.reassigning:
                 ledger.own.pop(tp, None)
                 ledger.foreign.pop(tp, None)
