@@ -143,6 +143,8 @@ def _no_limit(name: str, value: Any) -> float | None:
 
 def _part(name: str, value: Any) -> float:
     try:
+        if isinstance(value, bool):
+            raise ValueError
         return float(value)
     except (TypeError, ValueError) as error:
         raise _refuse(name, value, "a number") from error

@@ -183,9 +183,10 @@ def _checked(content: Any) -> dict[str, Any]:
     try:
         whole = (
             isinstance(content["cluster_id"], str)
+            and all(str(int(broker)) == broker for broker in content["brokers"])
             and all(
-                str(int(broker)) == broker and isinstance(rate["set"], list) and {"value", "source"} <= rate.keys()
-                for broker, rates in content["brokers"].items()
+                isinstance(rate["set"], list) and {"value", "source"} <= rate.keys()
+                for rates in content["brokers"].values()
                 for rate in rates.values()
             )
             and all(
