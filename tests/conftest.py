@@ -19,7 +19,7 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.execution.throttles.apply import RATES
+from rebalance_lib.execution.throttles.config import RATES
 from sandbox import Sandbox
 from tests import budget
 from tests.everywhere import cancel_and_unthrottle

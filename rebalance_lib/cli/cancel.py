@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
 import click
 
+from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cli.connection import Connection, cluster_options
 from rebalance_lib.cli.options import PlanFile, command, output_option, plan_option, preserve_option, timeout_option
 from rebalance_lib.cli.output import Exit, Output
-from rebalance_lib.cli.throttle_words import tell_throttles, throttles_document
-from rebalance_lib.errors import RebalanceError
-from rebalance_lib.execution.clean_up import note_leaving
-from rebalance_lib.execution.commands.cancel import cancel as stop
+from rebalance_lib.cli.requests import user_name
+from rebalance_lib.cli.throttle_output import print_throttles, throttles_document
+from rebalance_lib.execution import Kind, make_request
+from rebalance_lib.execution.commands.cancel import Cancelled
+from rebalance_lib.execution.commands.cancel import cancel as cancel_plan
 from rebalance_lib.execution.commands.verify import Throttles, release_throttles
+from rebalance_lib.execution.records.execution import note_end
+from rebalance_lib.execution.records.journal import CANCELLED, THROTTLE_RESTORED, read_journal
+from rebalance_lib.execution.requests import forget_requests, read_requests
 from rebalance_lib.execution.throttles.restore import Restored
+from rebalance_lib.file_lock import InUseError
 
 EXAMPLE = r"""
 kafka-rebalance cancel --bootstrap-server kafka:9092 --reassignment-json-file plan.json
 """
 RUN_ENDS_SECONDS = 300.0
-WAITING = "A run of this plan is under way: it ends at its next check, waiting for that"
+OTHERS = "somebody else"  # in the journal, who cancelled a move that the run did not cancel
+WAITING = "A run of this plan is under way: it was asked to cancel its moves at its next check, waiting for its end"
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """What a run that this command ended has cancelled and restored itself, by its journal."""
+
+    cancelled: list[str]
+    restored: Restored
+
+    @classmethod
+    def read(cls, state: Artifacts, since: str) -> EndedRun:
+        """Read it; ``since`` is when the run was asked, by the clock of the machine whose lock both share."""
+        journal = [event for event in read_journal(state) if str(event["at"]) >= since]
+        own = [event for event in journal if event["event"] == CANCELLED and event["by"] != OTHERS]
+        restored = [event for event in journal if event["event"] == THROTTLE_RESTORED]
+        topics = sorted({topic for event in restored for topic in event["topics"]})
+        brokers = sorted({broker for event in restored for broker in event["brokers"]})
+        return cls([str(event["partition"]) for event in own], Restored(topics, brokers))
 
 
 @command("cancel", example=EXAMPLE)
@@ -30,38 +59,29 @@ WAITING = "A run of this plan is under way: it ends at its next check, waiting f
 def cancel(
     *, connection: Connection, output: Output, plan_file: PlanFile, preserve_throttles: bool, timeout: int
 ) -> None:
-    """Cancel what is under way of a plan's partitions, and take its throttles off.
+    """Cancel the reassignments of a plan's partitions that are under way, and restore its throttles.
 
     Each partition goes back to its original replicas; not to their order, which PLAN.state/rollback.json has. Refused
-    as a whole if one of them would be left without a leader, because none of its originals is alive and in sync.
+    as a whole if one of them would be left without a leader, or with fewer in-sync replicas than min.insync.replicas.
 
     As with Kafka's tool, it does not matter who began to move them. A `kafka-rebalance run` of the plan that is under
-    way is told to end, and ends by itself at its next check; this command waits for it.
+    way is asked to cancel them itself, which it does at its next check; this command waits for it, and prints what the
+    run has cancelled. To begin no more moves but let those under way end, use `kafka-rebalance pause`.
     """
     plan = plan_file.read()
     throttles = Throttles(Restored())
-    _end_run(plan_file, output)
-    with (
-        connection.open() as cluster,
-        plan_file.state.locked(seconds=RUN_ENDS_SECONDS, on_wait=lambda: output.remark(WAITING)),
-    ):
-        cancelled = stop(cluster, plan, timeout_seconds=timeout / 1000)
-        if cancelled.partitions:
-            plural = "" if len(cancelled.partitions) == 1 else "s"
-            named = ",".join(map(str, cancelled.partitions))
-            output.say(f"Successfully cancelled partition reassignment{plural} for: {named}")
-        else:
-            output.say("None of the specified partition reassignments are active.")
-        if cancelled.replicas:
-            output.say(f"Log dir moves cancelled for: {','.join(map(str, cancelled.replicas))}")
-        else:
-            output.say("None of the specified partition moves are active.")
+    with connection.open() as cluster, _ended_run(plan_file, output) as run:
+        cancelled = cancel_plan(cluster, plan, timeout_seconds=timeout / 1000)
+        _print_cancelled(output, plan_file, cancelled, run)
+        if run is not None:
+            print_throttles(output, Throttles(run.restored))
         if not preserve_throttles:
             throttles = release_throttles(cluster, plan, plan_file.state)
-            tell_throttles(output, throttles)
+            print_throttles(output, throttles)
     output.result(
         {
             "cancelled": [str(tp) for tp in cancelled.partitions],
+            "cancelled_by_run": [] if run is None else run.cancelled,
             "log_dirs": [str(replica) for replica in cancelled.replicas],
             "throttles": throttles_document(throttles),
         }
@@ -70,11 +90,41 @@ def cancel(
     click.get_current_context().exit(Exit.NOT_FINISHED if unfinished else Exit.DONE)
 
 
-def _end_run(plan_file: PlanFile, output: Output) -> None:
-    """Let whoever carries the plan out know that it ends here; moves are stopped even if that cannot be noted."""
-    if not plan_file.state_path.is_dir():
-        return
-    try:
-        note_leaving(plan_file.state)
-    except RebalanceError as error:
-        output.remark(f"A run of this plan that is under way may not notice: {error}")
+@contextmanager
+def _ended_run(plan_file: PlanFile, output: Output) -> Iterator[EndedRun | None]:
+    """Hold the lock of the plan's runs; whoever has it is asked to cancel the run, and waited for.
+
+    Whatever was asked of that run is over then, and removed: the next run begins with its own options.
+    """
+    state, run = plan_file.state, None
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(state.locked())
+        except InUseError:
+            request = make_request(state, Kind.CANCEL, by=user_name())
+            output.remark(WAITING)
+            stack.enter_context(state.locked(seconds=RUN_ENDS_SECONDS))
+            run = EndedRun.read(state, request.at)
+        if plan_file.state_path.is_dir():
+            forget_requests(state, read_requests(state))
+            note_end(state)
+        yield run
+
+
+def _print_cancelled(output: Output, plan_file: PlanFile, cancelled: Cancelled, run: EndedRun | None) -> None:
+    if run is not None and run.cancelled:
+        count = len(run.cancelled)
+        plural = "" if count == 1 else "s"
+        output.say(f"The run of {plan_file.path} cancelled {count} reassignment{plural}: {','.join(run.cancelled)}")
+    elif run is not None:
+        output.say(f"The run of {plan_file.path} ended, and had no reassignment to cancel")
+    if cancelled.partitions:
+        plural = "" if len(cancelled.partitions) == 1 else "s"
+        named = ",".join(map(str, cancelled.partitions))
+        output.say(f"Successfully cancelled partition reassignment{plural} for: {named}")
+    elif run is None:
+        output.say("None of the specified partition reassignments are active.")
+    if cancelled.replicas:
+        output.say(f"Log dir moves cancelled for: {','.join(map(str, cancelled.replicas))}")
+    elif run is None:
+        output.say("None of the specified partition moves are active.")

@@ -7,8 +7,8 @@ import click
 from rebalance_lib.cli.connection import Connection, cluster_options
 from rebalance_lib.cli.options import PlanFile, command, output_option, plan_option, timeout_option, wait_option
 from rebalance_lib.cli.output import Exit, Output, brokers_text, plan_document, plan_line
-from rebalance_lib.cli.verify import conclude
-from rebalance_lib.cli.waiting import wait_until_settled
+from rebalance_lib.cli.verify import finish
+from rebalance_lib.cli.waiting import wait_until_ended
 from rebalance_lib.execution.commands.execute import Limits, Prepared, prepare
 from rebalance_lib.execution.commands.execute import execute as run
 from rebalance_lib.execution.log_dir_moves import planned_log_dirs
@@ -61,8 +61,8 @@ def execute(
 ) -> None:
     """Start a reassignment, after all of it was checked.
 
-    The assignment that stands now is printed and kept beside the plan, in PLAN.state/rollback.json: execute that file
-    to go back. Throttles that stand now are kept there too, and verify puts them back.
+    The current assignment is printed and kept beside the plan, in PLAN.state/rollback.json: execute that file to roll
+    back. The throttles that are set now are kept there too, and verify restores them.
     """
     limits = Limits(
         between_brokers=None if throttle < 0 else throttle,
@@ -77,13 +77,13 @@ def execute(
             allow_replication_factor_change=not disallow_replication_factor_change,
         )
         with plan_file.state.locked(make=True):
-            way_back = run(cluster, prepared, plan_file.state, limits, timeout_seconds=timeout / 1000)
+            rollback = run(cluster, prepared, plan_file.state, limits, timeout_seconds=timeout / 1000)
         output.say(
-            f"Current partition replica assignment\n\n{plan_line(way_back)}\n\n"
+            f"Current partition replica assignment\n\n{plan_line(rollback)}\n\n"
             f"Save this to use as the --reassignment-json-file option during rollback; "
             f"it is in {plan_file.state_path / 'rollback.json'}"
         )
-        _tell(output, prepared, plan_file, limits)
+        _print_started(output, prepared, plan_file, limits)
         result = {
             "status": "started",
             "submitted": [str(tp) for tp in prepared.to_submit],
@@ -91,20 +91,20 @@ def execute(
             "log_dirs": {str(replica): log_dir for replica, log_dir in planned_log_dirs(plan).items()},
             "throttle": limits.between_brokers,
             "replica_alter_log_dirs_throttle": limits.between_log_dirs,
-            "rollback": plan_document(way_back),
+            "rollback": plan_document(rollback),
             "state": str(plan_file.state_path),
         }
         code = Exit.DONE
         if wait:
-            code, outcome = conclude(
-                cluster, output, plan_file, wait_until_settled(cluster, plan, plan_file.state), preserve=False
+            code, outcome = finish(
+                cluster, output, plan_file, wait_until_ended(cluster, plan, plan_file.state), preserve=False
             )
             result |= outcome
     output.result(result)
     click.get_current_context().exit(code)
 
 
-def _tell(output: Output, prepared: Prepared, plan_file: PlanFile, limits: Limits) -> None:
+def _print_started(output: Output, prepared: Prepared, plan_file: PlanFile, limits: Limits) -> None:
     throttled = stale_throttles(plan_file.state)
     if limits.between_brokers is not None and throttled:
         output.say(f"The inter-broker throttle limit was set to {limits.between_brokers} B/s")
@@ -113,7 +113,7 @@ def _tell(output: Output, prepared: Prepared, plan_file: PlanFile, limits: Limit
     if limits != Limits() and throttled:
         output.remark(
             "Warning: You must run verify periodically, until the reassignment completes, to ensure the throttle is "
-            f"removed. What stood before is kept in {plan_file.state_path / 'throttles.json'}."
+            f"removed. The throttles before are kept in {plan_file.state_path / 'throttles.json'}."
         )
     submitted, moving = prepared.to_submit, planned_log_dirs(prepared.plan)
     if submitted:

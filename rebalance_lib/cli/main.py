@@ -13,7 +13,7 @@ from rebalance_lib.cli.options import AS_JSON, epilog
 from rebalance_lib.cli.output import Exit
 from rebalance_lib.errors import RebalanceError
 
-# In the order in which they are used. Each is imported when it is asked for: Kafka's client and the planner's compiler
+# In the order in which they are used. Each is imported when it is used: Kafka's client and the planner's compiler
 # take longer to import than most commands to run.
 COMMANDS = {
     "snapshot": "snapshot.snapshot",
@@ -21,6 +21,9 @@ COMMANDS = {
     "plan": "plan.plan",
     "simulate": "simulate.simulate",
     "run": "run.run",
+    "pause": "requests.pause",
+    "resume": "requests.resume",
+    "adjust": "requests.adjust",
     "throttles": "throttles.throttles",
     "generate": "generate.generate",
     "execute": "execute.execute",
@@ -72,7 +75,8 @@ kafka-rebalance verify --bootstrap-server kafka:9092 --reassignment-json-file pl
 def main() -> None:
     """Rebalance Apache Kafka clusters by hand.
 
-    snapshot, plan, simulate and run are the whole way: the last carries a plan out to its end. generate, execute,
-    verify, cancel and list take the files and options of kafka-reassign-partitions, and can be used in its place. The
-    workflow with its review runs in Airflow, as the DAG kafka_rebalance.
+    snapshot, plan, simulate and run are a rebalance from end to end: run executes the plan until it is completed, and
+    pause, resume, adjust and cancel change a run while it is under way. generate, execute, verify, cancel and list take
+    the files and options of kafka-reassign-partitions, and can be used in its place. The workflow with its review runs
+    in Airflow, as the DAG kafka_rebalance.
     """

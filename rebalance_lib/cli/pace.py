@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from rebalance_lib.cli.options import Command, with_options
-from rebalance_lib.plan.pace import MOVES_OF_A_BROKER, Order, Pace
+from rebalance_lib.plan.pace import MOVES_IN_CLUSTER, MOVES_OF_A_BROKER, Order, Pace
 
 NO_LIMIT = -1  # Kafka's way to say that none is given
 SMALL = ", those under 10 MB counted by their part of that"
@@ -33,7 +33,7 @@ def pace_options(function: Command) -> Command:
         ),
         _limit("--moves-in", f"Replicas coming to a broker at the same time{SMALL}", MOVES_OF_A_BROKER),
         _limit("--moves-out", f"Replicas copied from a broker at the same time{SMALL}", MOVES_OF_A_BROKER),
-        _limit("--moves-in-cluster", "Replicas under way in the whole cluster", 0),
+        _limit("--moves-in-cluster", "Replicas under way in the whole cluster", MOVES_IN_CLUSTER),
         _limit("--bytes-in-flight", "Bytes that the moves under way have altogether", 0),
         click.option(
             "--order",

@@ -9,14 +9,14 @@ import click
 from rebalance_lib.cli.connection import Connection, cluster_options
 from rebalance_lib.cli.options import PlanFile, command, output_option, plan_option, preserve_option, wait_option
 from rebalance_lib.cli.output import Exit, Output, brokers_text, styled
-from rebalance_lib.cli.throttle_words import tell_throttles, throttles_document
-from rebalance_lib.cli.waiting import wait_until_settled
+from rebalance_lib.cli.throttle_output import print_throttles, throttles_document
+from rebalance_lib.cli.waiting import wait_until_ended
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.execution.commands.verify import Verdict, Verification, release_throttles
 from rebalance_lib.execution.commands.verify import verify as compare
 
 MOST_ROWS = 50
-RUN_ENDS_SECONDS = 60.0  # a run whose plan is reached puts its throttles back itself, and ends
+RUN_ENDS_SECONDS = 60.0  # a run whose plan is reached restores its throttles itself, and ends
 CODES = {Verdict.REACHED: Exit.DONE, Verdict.NOT_FINISHED: Exit.NOT_FINISHED, Verdict.WRONG: Exit.WRONG}
 
 
@@ -34,38 +34,38 @@ kafka-rebalance verify --bootstrap-server kafka:9092 --reassignment-json-file pl
 def verify(
     *, connection: Connection, output: Output, plan_file: PlanFile, preserve_throttles: bool, wait: bool
 ) -> None:
-    """Compare a plan with the cluster, and take its throttles off once it is reached.
+    """Compare a plan with the cluster, and restore the throttles once it is reached.
 
-    A plan is reached when every partition has its replicas in order, all of them in sync, and in their log dirs.
-    Throttles that stood before the plan was executed are put back. They stay while other reassignments are under way.
+    A plan is reached when every partition has its replicas in order, all of them in sync, and in their log dirs. The
+    throttles that were set before the plan was executed are restored then, unless other reassignments are under way.
     """
     plan = plan_file.read()
     with connection.open() as cluster:
         if wait:
-            verification = wait_until_settled(cluster, plan, plan_file.state)
+            verification = wait_until_ended(cluster, plan, plan_file.state)
         else:
             verification = compare(cluster, plan, plan_file.state)
-        code, outcome = conclude(cluster, output, plan_file, verification, preserve=preserve_throttles)
+        code, outcome = finish(cluster, output, plan_file, verification, preserve=preserve_throttles)
     output.result(outcome)
     click.get_current_context().exit(code)
 
 
-def conclude(
+def finish(
     cluster: Cluster, output: Output, plan_file: PlanFile, verification: Verification, *, preserve: bool
 ) -> tuple[Exit, dict[str, Any]]:
-    """Show how the plan stands, take its throttles off if it is time, and say with which code to end."""
+    """Show the status of the plan, restore throttles if it has ended, and return the code to exit with."""
     _show(output, verification)
     code = CODES[verification.verdict]
     outcome = _document(verification)
     if verification.settled and not preserve:
         with plan_file.state.locked(seconds=RUN_ENDS_SECONDS):
             throttles = release_throttles(cluster, verification.plan, plan_file.state)
-        tell_throttles(output, throttles)
+        print_throttles(output, throttles)
         outcome["throttles"] = throttles_document(throttles)
         if code is Exit.DONE and (throttles.kept or throttles.restored.left):
             code = Exit.NOT_FINISHED
     elif verification.verdict is Verdict.WRONG and not preserve:
-        output.remark("Throttles are left as they are: execute the plan again, or cancel it, which takes them off.")
+        output.remark("Throttles are left as they are: execute the plan again, or cancel it, which restores them.")
     return code, outcome
 
 
@@ -73,7 +73,7 @@ def _show(output: Output, verification: Verification) -> None:
     status = verification.status
     targets = verification.plan.as_dict()
     rows = [tp for tp, state in status.by_partition.items() if state != "done" or len(targets) <= MOST_ROWS]
-    columns = ("partition", "status", "replicas", "target", "in words")
+    columns = ("partition", "status", "replicas", "target", "message")
     output.table(
         f"Status of partition reassignment: {verification.verdict}",
         columns,

@@ -18,12 +18,12 @@ LOOK_SECONDS = 1.0
 LINE_SECONDS = 30.0
 
 
-def wait_until_settled(cluster: Cluster, plan: Plan, state: Artifacts) -> Verification:
-    """Look at the plan until nothing of it moves any more; it may be reached then, or wrong."""
+def wait_until_ended(cluster: Cluster, plan: Plan, state: Artifacts) -> Verification:
+    """Poll until nothing of the plan moves any more; it may be reached then, or wrong."""
     console = Console(stderr=True)
     before = noted_way_back(cluster, plan, state) or plan
     meter = Meter(plan, before)
-    told = time.monotonic()
+    printed = time.monotonic()
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("comparing the plan with the cluster", total=1.0)
@@ -33,7 +33,7 @@ def wait_until_settled(cluster: Cluster, plan: Plan, state: Artifacts) -> Verifi
                 return verification
             progress, _ = meter.read(cluster, verification.status, cluster.alive_brokers().keys())
             bar.update(task, description=str(progress), completed=progress.share)
-            if not console.is_terminal and time.monotonic() - told > LINE_SECONDS:
+            if not console.is_terminal and time.monotonic() - printed > LINE_SECONDS:
                 click.echo(str(progress), err=True)
-                told = time.monotonic()
+                printed = time.monotonic()
             time.sleep(LOOK_SECONDS)

@@ -65,10 +65,16 @@ class Report:
         """Whether there is nothing left to wait for."""
         return self.state in ENDED
 
-    def __str__(self) -> str:
+    @property
+    def headline(self) -> str:
+        """How far it is, with the measured rate beside the allowed one."""
         text = str(self.progress)
         if self.throttle and self.progress.rate is not None and not self.progress.finished:
             text += f"; the throttle allows {self.throttle / 1e6:.2f} MB/s for each broker"
+        return text
+
+    def __str__(self) -> str:
+        text = self.headline
         if self.log_dirs_left:
             text += f"; {self.log_dirs_left} replicas are not in their log dir yet"
         if self.holds:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from rebalance_lib.cli import main
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.execution.throttles.apply import dynamic_rates
+from rebalance_lib.execution.throttles.config import dynamic_rates
 from sandbox.cluster import LIBS
 from sandbox.node import java as java_command
 from tests.everywhere import PASSING, wait_for_lists, wait_for_replicas
@@ -119,7 +119,7 @@ class Look:
         self.rates({})
 
     def _rates(self) -> dict[int, dict[str, str]]:
-        found = {broker: dynamic_rates(self.cluster, broker) for broker in sorted(self.cluster.alive_brokers())}
+        found = dynamic_rates(self.cluster, sorted(self.cluster.alive_brokers()))
         return {broker: rates for broker, rates in found.items() if rates}
 
     def log_dirs(self, topic: str, brokers: tuple[int, ...]) -> dict[tuple[int, int], str | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rebalance_lib.execution.throttles.apply import LOG_DIR_RATE, RATES
+from rebalance_lib.execution.throttles.config import LOG_DIR_RATE, RATES
 from rebalance_lib.topology import TopicPartition
 from tests.waiting import wait_for
 

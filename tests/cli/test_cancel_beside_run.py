@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.execution.throttles.apply import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
+from rebalance_lib.execution.throttles.config import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
 from rebalance_lib.file_lock import InUseError
 from tests.execution.running import SLOW
 from tests.waiting import wait_for

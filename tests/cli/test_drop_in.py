@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import json
 
-from rebalance_lib.execution.throttles.apply import (
-    ALL_RATES,
-    FOLLOWER_REPLICAS,
-    LEADER_RATE,
-    LEADER_REPLICAS,
-    RATES,
-)
+from rebalance_lib.execution.throttles.config import ALL_RATES, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, RATES
 from rebalance_lib.plan import parse_plan
 from rebalance_lib.topology import TopicPartition
 from tests.everywhere import set_broker, set_topic

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rebalance_lib.execution.throttles.apply import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
+from rebalance_lib.execution.throttles.config import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
 from tests.cli.conftest import UNTOUCHED
 
 SLOW = 10_000

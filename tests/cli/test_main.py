@@ -13,7 +13,7 @@ from rebalance_lib.cli import main
 from rebalance_lib.cli.connection import Connection
 from rebalance_lib.cli.main import COMMANDS
 from rebalance_lib.cli.options import PlanFile
-from rebalance_lib.cluster import asking
+from rebalance_lib.cluster import requests
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -35,7 +35,7 @@ def test_a_missing_option_is_a_usage_error():
 
 
 def test_a_cluster_that_is_not_there_is_an_error_for_people_and_programs(monkeypatch):
-    monkeypatch.setitem(asking.DEFAULTS, "bootstrap_timeout_ms", 500)
+    monkeypatch.setitem(requests.DEFAULTS, "bootstrap_timeout_ms", 500)
     answer = CliRunner().invoke(main, ["list", "--bootstrap-server", "127.0.0.1:1", "--output", "json"])
     assert answer.exit_code == 1
     assert "cannot reach a Kafka cluster at ['127.0.0.1:1']" in json.loads(answer.stdout)["error"]

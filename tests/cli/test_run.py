@@ -9,9 +9,11 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
+from rebalance_lib.cli import main
 from rebalance_lib.cli.run import SIGNALS, _signals
-from rebalance_lib.execution.throttles.apply import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, RATES
+from rebalance_lib.execution.throttles.config import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, RATES
 from tests.everywhere import set_topic
 from tests.waiting import wait_for
 
@@ -57,6 +59,14 @@ def test_a_cluster_that_drifted_from_the_snapshot_is_refused(ours, topic, plan, 
     assert answer.code == 1
     assert f"no longer where the snapshot saw them ({name}-0)" in answer.err
     look.moved(name, {0: [3]})
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "0.01", "soon"])
+@pytest.mark.parametrize("option", ["--interval", "--give-up-after", "--max-run-time"])
+def test_a_time_that_no_run_could_use_is_a_usage_error(option, seconds, plan):
+    words = ["run", "--bootstrap-server", "127.0.0.1:1", "--reassignment-json-file", str(plan({"foo": {0: [1]}}))]
+    answer = CliRunner().invoke(main, [*words, option, seconds])
+    assert (answer.exit_code, f"Invalid value for '{option}'" in answer.stderr) == (2, True), answer.output
 
 
 @pytest.mark.parametrize("number", SIGNALS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rebalance_lib.execution.throttles.apply import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, RATES
+from rebalance_lib.execution.throttles.config import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, RATES
 from tests.everywhere import set_broker, set_topic
 
 SLOW = 10_000

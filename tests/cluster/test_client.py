@@ -6,7 +6,7 @@ import pytest
 
 from rebalance_lib.cluster import Cluster, RefusedError
 from rebalance_lib.errors import ClusterError
-from rebalance_lib.execution.throttles.apply import RATES, REPLICA_LISTS
+from rebalance_lib.execution.throttles.config import RATES, REPLICA_LISTS
 from rebalance_lib.topology import TopicPartition
 from tests.everywhere import wait_until_gone
 

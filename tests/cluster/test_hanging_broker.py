@@ -12,7 +12,7 @@ import pytest
 from rebalance_lib.cluster import Cluster, Replica, ReplicaLogDir, take_snapshot
 from rebalance_lib.cluster.requests import DEADLINE_SECONDS
 from rebalance_lib.errors import ClusterError
-from rebalance_lib.execution.throttles.apply import LEADER_RATE
+from rebalance_lib.execution.throttles.config import LEADER_RATE
 from rebalance_lib.topology import TopicPartition
 from sandbox import Sandbox
 from tests.everywhere import wait_for_rates

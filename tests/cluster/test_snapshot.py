@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rebalance_lib.cluster import Cluster, take_snapshot
 from rebalance_lib.execution import Run
-from rebalance_lib.execution.throttles.apply import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
+from rebalance_lib.execution.throttles.config import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
 from rebalance_lib.plan import current_assignment
 from rebalance_lib.topology import Snapshot, TopicPartition
 from tests.everywhere import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rebalance_lib.execution.throttles.apply import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from rebalance_lib.execution.throttles.config import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from rebalance_lib.reassignment import Brokers, Controller, PartitionState
 from rebalance_lib.topology import TopicPartition
 from tests.everywhere import set_broker, set_topic

@@ -1,4 +1,4 @@
-"""How verify and cancel tell what became of the throttles."""
+"""How verify and cancel print what became of the throttles."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from rebalance_lib.cli.output import Output, brokers_text
 from rebalance_lib.execution.commands.verify import Throttles
 
 
-def tell_throttles(output: Output, throttles: Throttles) -> None:
-    """Say what was put back, and what was not and why."""
+def print_throttles(output: Output, throttles: Throttles) -> None:
+    """Print what was restored, and what was not and why."""
     restored = throttles.restored
     if restored.brokers:
         output.say(f"Throttle rates are as before on brokers {brokers_text(restored.brokers)}")
@@ -18,7 +18,7 @@ def tell_throttles(output: Output, throttles: Throttles) -> None:
     if restored.foreign:
         output.remark(f"Brokers {brokers_text(restored.foreign)} keep a rate that somebody else set since")
     for where, reason in restored.left.items():
-        output.remark(f"Throttle left on {where}: {reason}")
+        output.remark(f"The throttle of {where} was not restored: {reason}")
     if throttles.kept:
         output.remark(f"Throttles stay for now: {throttles.kept}. Run verify again when they have ended.")
 
