@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from rebalance_lib.artifacts import CANCEL, RUN, Artifacts
+from rebalance_lib.artifacts import RUN, Artifacts
 from rebalance_lib.errors import InvalidInputError, RebalanceError
+from rebalance_lib.execution.requests import REQUESTS
 from rebalance_lib.execution.throttles.saved import stale_throttles
 
 
@@ -14,8 +15,8 @@ def drop_old_runs(root: Artifacts, older_than: datetime) -> list[str]:
     """Remove the runs in ``root`` in which nothing was written since ``older_than``; returns their URIs.
 
     A run is a directory ``DAG/RUN`` with ``run.json`` in it, or below it, if it is about many clusters; one that was
-    cancelled before it began has just the wish. The history and whatever else is there stays. So does a run that left
-    throttles on a cluster, until they are put back: its files alone know what stood before.
+    cancelled before it began has just the request. The history and whatever else is there stays. So does a run with
+    stale throttles, until they are restored: its files alone know what was set before.
 
     Args:
         root: Where all runs are kept.
@@ -40,7 +41,7 @@ def _runs(root: Artifacts) -> Iterator[Artifacts]:
 
 
 def _is_run(directory: Artifacts) -> bool:
-    return directory.exists(RUN) or directory.exists(CANCEL)
+    return directory.exists(RUN) or directory.exists(REQUESTS)
 
 
 def _below(directory: Artifacts) -> Iterator[Artifacts]:
@@ -48,7 +49,7 @@ def _below(directory: Artifacts) -> Iterator[Artifacts]:
 
 
 def _needed(run: Artifacts) -> bool:
-    """Whether throttles are still to be put back; what cannot be read may say so."""
+    """Whether throttles are still to be restored; what cannot be read may say so."""
     try:
         return any(stale_throttles(one) for one in (run, *_below(run)))
     except (RebalanceError, ValueError, LookupError):
