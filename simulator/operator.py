@@ -24,6 +24,7 @@ from rebalance_lib.execution import (
     run_plan,
     set_throttles,
 )
+from rebalance_lib.execution.clean_up import executing
 from rebalance_lib.execution.commands.plan_state import claim
 from rebalance_lib.execution.finalize import finalize
 from rebalance_lib.execution.throttles.restore import restore_stale_throttles
@@ -126,17 +127,17 @@ def cancel_command(place: Place, job: Job, settings: Settings, said: Said) -> No
 def execute_task(place: Place, job: Job, settings: Settings, said: Said) -> None:
     """Airflow's task that checks, throttles and begins the first moves."""
     job = replace(job, artifacts=place.storage)
-    with place.storage.locked(make=True, seconds=LOCK_SECONDS, clock=place.clock):
+    with executing(place.storage, place.clock) as watch:
         found = preflight(place.cluster, job, settings)
         set_throttles(place.cluster, job, found.status, settings, log=place.say)
-        said.on_report(Executor(place.cluster, job, settings, log=place.say).check())
+        said.on_report(Executor(place.cluster, job, settings, log=place.say, watch=watch).check())
 
 
 def wait_task(place: Place, job: Job, settings: Settings, interval: float, said: Said) -> None:
     """Airflow's triggerer, which begins the other moves and follows them."""
     job = replace(job, artifacts=place.storage)
-    with place.storage.locked(make=True, seconds=LOCK_SECONDS, clock=place.clock):
-        Executor(place.cluster, job, settings, log=place.say).run(interval, said.on_report)
+    with executing(place.storage, place.clock) as watch:
+        Executor(place.cluster, job, settings, log=place.say, watch=watch).run(interval, said.on_report)
 
 
 def clean_up_task(place: Place, job: Job, settings: Settings, said: Said) -> None:

@@ -68,6 +68,30 @@ class CleanUpWatch:
         return self._artifacts.read_bytes(CLEAN_UP) if self._artifacts.exists(CLEAN_UP) else None
 
 
+class CleanedUpError(RebalanceError):
+    """The run was cleaned up while a process waited to execute it."""
+
+
+@contextmanager
+def executing(artifacts: Artifacts, clock: Clock, seconds: float = 60.0) -> Iterator[CleanUpWatch]:
+    """Hold the lock of a run to execute its plan.
+
+    Args:
+        artifacts: Those of the run.
+        clock: What to wait with.
+        seconds: How long to wait for another process that executes the plan or cleans up.
+
+    Raises:
+        InUseError: It still does.
+        CleanedUpError: It cleaned up, so that this process is to begin nothing.
+    """
+    watch = CleanUpWatch(artifacts)
+    with artifacts.locked(make=True, seconds=seconds, clock=clock):
+        if watch.started():
+            raise CleanedUpError(f"{artifacts.uri} was cleaned up{watch.by} while this process waited for its lock")
+        yield watch
+
+
 def clean_up(cluster: Cluster, job: Job, settings: Settings, *, by: str = "", log: Log = ignore) -> Restored:
     """Cancel what is still under way of ours, then restore the throttles that were set before.
 

@@ -39,7 +39,7 @@ from rebalance_lib.execution.records import journal as events
 from rebalance_lib.execution.records.audit import moves
 from rebalance_lib.execution.records.execution import planned_ends, read_execution
 from rebalance_lib.execution.records.journal import Journal, read_journal
-from rebalance_lib.execution.report import Report, RunState
+from rebalance_lib.execution.report import ENDED, Report, RunState
 from rebalance_lib.execution.requests import Controls, Request, read_requests
 from rebalance_lib.execution.settings import OnStall, Settings, check_seconds
 from rebalance_lib.execution.stall_remedy import StallRemedy
@@ -193,7 +193,10 @@ class Executor:
         self._report_holds(self._reasons_to_hold())
         state = self._state()
         self._handlers[state]()
-        state = self._state()
+        if (after := self._state()) is not state:
+            state = after
+            if state in ENDED:
+                self._handlers[state]()
         self._journal.flush()
         return Report(
             state,

@@ -67,6 +67,7 @@ class Ends(NamedTuple):
     targets: Mapping[TopicPartition, tuple[int, ...]]
     origins: Mapping[TopicPartition, tuple[int, ...]]
     topic_ids: Mapping[str, str] = MappingProxyType({})
+    in_stages: bool = True  # whether partitions take their new replicas one at a time, or may
 
     def status(self, tp: TopicPartition, live: PartitionMetadata | None, reassignment: Reassignment | None) -> Status:
         """Where a partition stands, by what the cluster shows of it."""
@@ -77,8 +78,8 @@ class Ends(NamedTuple):
         if known and live.topic_id and live.topic_id != known:
             return Status.RECREATED
         if reassignment is not None:
-            on_the_way = reassignment.target == target or (origin and reassignment.target in stages(origin, target))
-            return Status.MOVING if on_the_way else Status.DRIFTED
+            way = stages(origin, target) if origin and self.in_stages else (target,)
+            return Status.MOVING if reassignment.target in way else Status.DRIFTED
         if live.replicas == target:
             return Status.DONE if live.in_sync.issuperset(target) else Status.MOVING
         return Status.PENDING if origin is not None and at_rest(live.replicas, origin, target) else Status.DRIFTED

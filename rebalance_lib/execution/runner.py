@@ -128,7 +128,7 @@ def set_throttles(
     From here on, what is under way to the plan's targets counts as its own. The replicas that move are listed by the
     executor, as they begin.
     """
-    note_begin(job, status.live, cluster.clock)
+    note_begin(job, status.live, cluster.clock, in_stages=settings.pace.one_replica_at_a_time)
     settings = Controls.of(settings, read_requests(job.artifacts)).settings
     journal = Journal(job.artifacts, cluster.clock)
     pace, alive = settings.pace, cluster.alive_brokers().keys()

@@ -150,6 +150,11 @@ class Submission:
         self.blocked |= crowded
         return self._submit(chosen)
 
+    def _is_as_chosen(self, step: Step) -> bool:
+        again = self._again(step)
+        same = again is not None and (again.replicas, again.receivers) == (step.replicas, step.receivers)
+        return same and self._may_begin(step)
+
     def _again(self, step: Step) -> Step | None:
         """The step as it is by what was read just now; None if it is not to be begun any more."""
         tp, status = step.partition, self._tracker.status
@@ -234,6 +239,9 @@ class Submission:
                 chosen.append(step)
             else:
                 self.blocked[step.partition] = reason
+        if chosen and not self._tracker.fresh:  # some request took its time, and much may have happened meanwhile
+            self._tracker.refresh(step.partition for step in chosen)
+            chosen = [step for step in chosen if self._is_as_chosen(step)]
         if not chosen or self._called_off():
             return 0
         begun = self._request(chosen)

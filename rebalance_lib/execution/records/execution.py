@@ -31,17 +31,30 @@ class Execution:
     digest: str
     started_at: datetime
     topic_ids: Mapping[str, str]
+    in_stages: bool = True
     ended: bool = False
 
 
-def note_begin(job: Job, live: Mapping[TopicPartition, PartitionMetadata], clock: Clock) -> Execution:
-    """Note that the plan is being executed, unless it is noted already."""
+def note_begin(
+    job: Job, live: Mapping[TopicPartition, PartitionMetadata], clock: Clock, *, in_stages: bool
+) -> Execution:
+    """Note that the plan is being executed, unless it is noted already.
+
+    Args:
+        job: The plan.
+        live: Its partitions.
+        clock: What tells the time.
+        in_stages: Whether partitions take their new replicas one at a time: then a reassignment to a stage is our own.
+    """
     known = read_execution(job.artifacts)
     if known is not None and known.digest == job.plan.digest and not known.ended:
+        if in_stages and not known.in_stages:
+            known = replace(known, in_stages=True)
+            _write(job.artifacts, known)
         return known
     topics = {tp.topic for tp in job.targets}
     ids = {tp.topic: state.topic_id for tp, state in live.items() if tp.topic in topics and state.topic_id}
-    execution = Execution(job.cluster_id, job.plan.digest, clock.now(), ids)
+    execution = Execution(job.cluster_id, job.plan.digest, clock.now(), ids, in_stages)
     _write(job.artifacts, execution)
     return execution
 
@@ -62,7 +75,7 @@ def read_execution(artifacts: Artifacts) -> Execution | None:
         started = datetime.fromisoformat(content["started_at"])
         ids = {str(topic): str(one) for topic, one in content["topic_ids"].items()}
         cluster_id, digest = str(content["cluster_id"]), str(content["digest"])
-        return Execution(cluster_id, digest, started, ids, bool(content["ended"]))
+        return Execution(cluster_id, digest, started, ids, bool(content["in_stages"]), bool(content["ended"]))
     except (InvalidInputError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError):
         return None
 
@@ -75,7 +88,7 @@ def planned_ends(job: Job) -> Ends:
     with suppress(RebalanceError):
         execution = read_execution(job.artifacts)
         if execution is not None and execution.digest == job.plan.digest and not execution.ended:
-            return Ends(job.targets, job.origins, execution.topic_ids)
+            return Ends(job.targets, job.origins, execution.topic_ids, execution.in_stages)
     return Ends(job.targets, job.origins)
 
 
@@ -87,6 +100,7 @@ def _write(artifacts: Artifacts, execution: Execution) -> None:
             "digest": execution.digest,
             "started_at": execution.started_at.isoformat(),
             "topic_ids": dict(execution.topic_ids),
+            "in_stages": execution.in_stages,
             "ended": execution.ended,
         },
         durable=True,

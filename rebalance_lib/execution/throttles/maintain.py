@@ -35,6 +35,7 @@ from rebalance_lib.execution.throttles.config import (
 from rebalance_lib.execution.throttles.saved import SavedThrottles, open_saved
 from rebalance_lib.topology import TopicPartition
 
+FOREIGN = "foreign"  # in place of a rate: somebody else's is there, and stays
 LAG_SECONDS = 5.0  # how long brokers may not show yet what was set
 
 
@@ -73,7 +74,7 @@ class ThrottleMaintainer:
         self._journal = journal
         self._log = log
         self._known: SavedThrottles | None = None
-        self._confirmed: set[tuple[int, str]] = set()  # rates of brokers that were set, or are somebody else's
+        self._confirmed: dict[tuple[int, str], str] = {}  # rates that brokers took, or that are somebody else's
         self._listed_at: float | None = None  # when entries were last added to lists
         self.foreign: dict[int, int] = {}
         self.silent: frozenset[int] = frozenset()
@@ -106,7 +107,7 @@ class ThrottleMaintainer:
             for broker in within:
                 wanted[broker].add(LOG_DIR_RATE)
         new = {
-            broker: {key for key in keys if (broker, key) not in self._confirmed}
+            broker: {key for key in keys if self._lacks(broker, key, rates)}
             for broker, keys in wanted.items()
             if broker in alive
         }
@@ -150,11 +151,13 @@ class ThrottleMaintainer:
         """Set rates, once they are saved; returns the brokers that did not take them."""
         failed = self._cluster.alter_broker_configs(changes) if changes else {}
         for broker, keys in changes.items():
-            if broker in failed:
-                self._confirmed -= {(broker, key) for key in keys}
-            else:
-                self._confirmed |= {(broker, key) for key in keys}
+            for key, value in keys.items():
+                self._confirmed[broker, key] = "" if broker in failed else value
         return failed
+
+    def _lacks(self, broker: int, key: str, rates: Rates) -> bool:
+        """Whether a broker is not known to have the rate that is wanted, or one of somebody else's."""
+        return self._confirmed.get((broker, key)) not in (str(rates.by_key()[key]), FOREIGN)
 
     def _is_foreign(self, broker: int, key: str, current: Mapping[str, ConfigValue]) -> bool:
         """Whether somebody else set this rate since the run began: neither ours nor the one before is there."""
@@ -164,7 +167,7 @@ class ThrottleMaintainer:
         value = current[key].value
         if value in (*noted["set"], noted["value"]):
             return False
-        self._confirmed.add((broker, key))
+        self._confirmed[broker, key] = FOREIGN
         if key in RATES:
             self.foreign[broker] = min(int(value), self.foreign.get(broker, int(value)))
         return True
@@ -203,17 +206,19 @@ class ThrottleMaintainer:
         copying = [move for move in moves if move.receivers]
         self._maintain_lists(copying if rates.between_brokers is not None else [])
         self._maintain_rates(rates, alive)
-        bare = [move for move in copying if self._bare(move, alive)] if rates.between_brokers is not None else []
-        bare_within = [broker for broker in within if (broker, LOG_DIR_RATE) not in self._confirmed]
-        if bare or (bare_within and rates.between_log_dirs is not None):
+        bare = [move for move in copying if self._bare(move, alive, rates)] if rates.between_brokers is not None else []
+        bare_within = []
+        if rates.between_log_dirs is not None:
+            bare_within = [broker for broker in within if self._lacks(broker, LOG_DIR_RATE, rates)]
+        if bare or bare_within:
             failed = self.prepare(bare, bare_within, rates, alive)
             if len(failed) < len(bare) + len(bare_within):
                 self._log(f"the throttle is set on brokers of {len(bare)} moves that had none")
 
-    def _bare(self, move: ThrottledMove, alive: Collection[int]) -> bool:
+    def _bare(self, move: ThrottledMove, alive: Collection[int], rates: Rates) -> bool:
         """Whether a broker of the move is alive and has no rate of ours, because it was down."""
         brokers = {*move.senders, *move.receivers} & set(alive)
-        return any((broker, key) not in self._confirmed for broker in brokers for key in RATES)
+        return any(self._lacks(broker, key, rates) for broker in brokers for key in RATES)
 
     def _maintain_lists(self, copying: Collection[ThrottledMove]) -> None:
         """Entries of moves under way are in their lists, those of moves that have ended are not."""
@@ -261,7 +266,7 @@ class ThrottleMaintainer:
             for key in sorted(ours[broker].keys() & by_key.keys()):
                 value = found[broker].get(key)
                 if value is not None and value.dynamic and value.value == str(by_key[key]):
-                    self._confirmed.add((broker, key))
+                    self._confirmed[broker, key] = value.value
                 elif not self._is_foreign(broker, key, found[broker]):
                     changes.setdefault(broker, {})[key] = str(by_key[key])
         self._change(changes, rates)
