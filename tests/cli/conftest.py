@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from tests.kafka_data import delete_topics, write_topic
 from tests.waiting import wait_for
 
 UNTOUCHED = [[1, 2], [2, 3]]
+SLOW = 10_000  # bytes/s: a fetch of 100 kB every ten seconds, so that a megabyte takes more than a minute
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
@@ -50,13 +52,37 @@ def ours(kafka, cluster):
     """Run ``kafka-rebalance``; every use is checked to leave the cluster as ``cluster`` demands."""
 
     def run(command: str, *arguments: object) -> Answer:
-        words = [command, "--bootstrap-server", kafka.bootstrap_servers, *map(str, arguments)]
-        result = CliRunner().invoke(main, words, prog_name="kafka-rebalance")
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return Answer(result.exit_code, result.stdout, result.stderr)
+        return invoke(command, "--bootstrap-server", kafka.bootstrap_servers, *arguments)
 
     return run
+
+
+def invoke(*arguments: object) -> Answer:
+    """Run ``kafka-rebalance`` in this process."""
+    result = CliRunner().invoke(main, [*map(str, arguments)], prog_name="kafka-rebalance")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Answer(result.exit_code, result.stdout, result.stderr)
+
+
+@pytest.fixture
+def start_run(kafka):
+    """``start_run(path)`` executes a plan in another process, slowly."""
+    started = []
+
+    def start(path, *options):
+        words = ["run", "--bootstrap-server", kafka.bootstrap_servers, "--reassignment-json-file", str(path)]
+        words += ["--throttle", str(SLOW), "--interval", "0.2", *options]
+        command = [sys.executable, "-m", "rebalance_lib.cli", *words]
+        started.append(subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
 
 
 @pytest.fixture

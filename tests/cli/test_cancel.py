@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from rebalance_lib.execution.throttles.config import LOG_DIR_RATE, RATES
 from rebalance_lib.topology import TopicPartition
+from tests.cli.conftest import SLOW
 from tests.waiting import wait_for
-
-SLOW = 10_000
 
 
 def test_nothing_under_way_is_said(ours, topic, plan):

@@ -10,49 +10,52 @@ import sys
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.cli.requests import user_name
 from rebalance_lib.execution.throttles.config import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
 from rebalance_lib.file_lock import InUseError
-from tests.execution.running import SLOW
+from tests.cli.conftest import SLOW, invoke
 from tests.waiting import wait_for
 
 
-@pytest.fixture
-def start_run(kafka):
-    """``start_run(path)`` carries a plan out in another process."""
-    started = []
-
-    def start(path, *options):
-        words = ["run", "--bootstrap-server", kafka.bootstrap_servers, "--reassignment-json-file", str(path)]
-        words += ["--throttle", str(SLOW), "--interval", "0.2", *options]
-        command = [sys.executable, "-m", "rebalance_lib.cli", *words]
-        started.append(subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
-        return started[-1]
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        process.stderr.close()
-
-
-def test_cancel_ends_a_run_that_is_under_way_and_no_throttle_is_left(start_run, ours, topic, plan, look):
+def test_cancel_ends_a_run_that_is_under_way_and_both_say_who_cancelled_what(start_run, ours, topic, plan, look):
     cluster = look.cluster
     name = topic("beside-cancel", [[1], [1]], size=1_000_000)
     path = plan({name: {0: [2], 1: [2]}})
     running = start_run(path, "--moves-in-cluster", "1")
-    wait_for(cluster.reassignments)
+    [moving] = wait_for(cluster.reassignments)
     answer = ours("cancel", "--reassignment-json-file", path)
     assert answer.code == 0, answer.err
     assert "A run of this plan is under way" in answer.err
-    _, told = running.communicate(timeout=180)
-    assert running.returncode == 4, told
-    assert "taken elsewhere" in told, told
+    assert f"The run of {path} cancelled 1 reassignment: {moving}" in answer.out
+    assert "Throttle rates are as before on brokers 1,2" in answer.out
+    assert "are active" not in answer.out  # which would say that there was nothing to cancel
+    printed, logged = running.communicate(timeout=180)
+    assert running.returncode == 4, logged
+    assert f"The run was cancelled: cancel requested by {user_name()} at " in printed, logged
     assert cluster.reassignments() == {}
     look.unthrottled(name)
     look.replicas(name, {0: [1], 1: [1]})
     again = ours("run", "--reassignment-json-file", path, "--interval", 0.2)
     assert again.code == 0, again.err  # a cancel ends one run, not the plan
+
+
+def test_cancel_after_a_run_that_was_killed_cancels_by_itself_and_ends_what_was_asked_of_it(
+    start_run, ours, topic, plan, look
+):
+    name, cluster = topic("beside-killed", [[1]], size=1_000_000), look.cluster
+    path = plan({name: {0: [2]}})
+    running = start_run(path)
+    wait_for(cluster.reassignments)
+    assert invoke("pause", path).code == 0
+    running.kill()
+    running.wait()
+    answer = ours("cancel", "--reassignment-json-file", path, "--output", "json")
+    assert (answer.code, answer.json["cancelled"], answer.json["cancelled_by_run"]) == (0, [f"{name}-0"], [])
+    look.unthrottled(name)
+    look.moved(name, {0: [1]})
+    again = ours("run", "--reassignment-json-file", path, "--interval", 0.2)
+    assert again.code == 0, again.err  # and is not paused
+    look.moved(name, {0: [2]})
 
 
 def test_a_second_run_and_an_execute_of_the_same_plan_are_refused_at_once(start_run, ours, topic, plan, cluster):
@@ -67,8 +70,8 @@ def test_a_second_run_and_an_execute_of_the_same_plan_are_refused_at_once(start_
     restore = ours("throttles", "--restore", path.with_name("plan.json.state"))
     assert (restore.code, "is in use" in restore.out) == (3, True)
     running.send_signal(signal.SIGHUP)  # as of a terminal that is closed
-    _, told = running.communicate(timeout=180)
-    assert "1 moves under way were cancelled" in told
+    _, logged = running.communicate(timeout=180)
+    assert "1 moves under way were cancelled" in logged
     assert cluster.reassignments() == {}
 
 

@@ -7,10 +7,9 @@ import json
 from rebalance_lib.execution.throttles.config import ALL_RATES, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, RATES
 from rebalance_lib.plan import parse_plan
 from rebalance_lib.topology import TopicPartition
+from tests.cli.conftest import SLOW
 from tests.everywhere import set_broker, set_topic
 from tests.waiting import wait_for
-
-SLOW = 10_000  # bytes a second: what is to move at this rate is still moving when the next command looks
 
 
 def at(rate):

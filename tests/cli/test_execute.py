@@ -7,9 +7,8 @@ import json
 import pytest
 
 from rebalance_lib.execution.throttles.config import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
-from tests.cli.conftest import UNTOUCHED
+from tests.cli.conftest import SLOW, UNTOUCHED
 
-SLOW = 10_000
 ENTRY = {"topic": "untouched", "partition": 0, "replicas": [1, 2]}
 
 

@@ -7,20 +7,22 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from rebalance_lib.cli import main
-from rebalance_lib.cli.run import SIGNALS, _signals
+from rebalance_lib.cli.options import PlanFile
+from rebalance_lib.cli.output import Output
+from rebalance_lib.cli.run import SIGNALS, Display, _signals
 from rebalance_lib.execution.throttles.config import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, RATES
+from tests.cli.conftest import SLOW
 from tests.everywhere import set_topic
 from tests.waiting import wait_for
 
-SLOW = 10_000
 
-
-def test_a_plan_is_carried_out_and_everything_is_as_before(ours, topic, plan, look, cluster):
+def test_a_plan_is_executed_and_everything_else_is_as_before(ours, topic, plan, look, cluster):
     name = topic("run-cli", [[1, 2], [2, 1]], size=300_000)
     set_topic(cluster, name, {LEADER_REPLICAS: "7:1"})
     path = plan({name: {0: [3, 2], 1: [2, 3]}})
@@ -35,6 +37,8 @@ def test_a_plan_is_carried_out_and_everything_is_as_before(ours, topic, plan, lo
     assert {move["partition"] for move in record["moves"]} == {f"{name}-0", f"{name}-1"}
     again = ours("run", "--reassignment-json-file", path, *options, "--output", "json")
     assert (again.code, again.json["partitions"]) == (0, {"done": 2})
+    assert (again.json["completed"], again.json["set_aside"], again.json["cancelled_by"]) == (True, {}, None)
+    assert again.json["verdict"] == "2 of 2 partitions are where the plan says."
 
     back = ours("run", "--reassignment-json-file", path.with_name("plan.json.state") / "rollback.json", *options)
     assert back.code == 0, back.err
@@ -75,7 +79,7 @@ def test_every_signal_that_ends_a_process_is_taken_as_ctrl_c(number):
         signal.raise_signal(number)
 
 
-def test_ctrl_c_cancels_what_is_under_way_and_puts_the_throttles_back(kafka, topic, plan, look, cluster):
+def test_ctrl_c_cancels_what_is_under_way_and_restores_the_throttles(kafka, topic, plan, look, cluster):
     name = topic("run-interrupted", [[1]], size=1_000_000)
     path = plan({name: {0: [2]}})
     words = ["run", "--bootstrap-server", kafka.bootstrap_servers, "--reassignment-json-file", str(path)]
@@ -86,15 +90,15 @@ def test_ctrl_c_cancels_what_is_under_way_and_puts_the_throttles_back(kafka, top
     )
     wait_for(cluster.reassignments)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=180)
-    assert process.returncode == 1, told
-    assert "1 moves under way were cancelled" in told
+    _, logged = process.communicate(timeout=180)
+    assert process.returncode == 1, logged
+    assert "1 moves under way were cancelled" in logged
     assert cluster.reassignments() == {}
     look.unthrottled(name)
     look.moved(name, {0: [1]})
 
 
-def test_what_a_killed_run_left_is_shown_changed_and_restored(kafka, ours, topic, plan, look):
+def test_throttles_of_a_killed_run_are_shown_and_restored(kafka, ours, topic, plan, look):
     name, cluster = topic("run-killed", [[1]], size=1_000_000), look.cluster
     path = plan({name: {0: [2]}})
     state = path.with_name("plan.json.state")
@@ -115,15 +119,14 @@ def test_what_a_killed_run_left_is_shown_changed_and_restored(kafka, ours, topic
     kept = ours("throttles", "--restore", state)
     assert kept.code == 3  # its move goes on, and needs its throttle
     assert "of its moves are under way" in kept.out
-    assert ours("throttles", "--set", 90_000_000, state).code == 0
-    assert ours("run", "--reassignment-json-file", path, "--throttle", SLOW, "--interval", 0.2).code == 0
+    assert ours("run", "--reassignment-json-file", path, "--throttle", 90_000_000, "--interval", 0.2).code == 0
     look.unthrottled(name)
     look.moved(name, {0: [2]})
     nothing = ours("throttles", "--restore", state)
-    assert (nothing.code, "Nothing to put back" in nothing.out) == (0, True)
+    assert (nothing.code, "Nothing to restore" in nothing.out) == (0, True)
 
 
-def test_a_plan_that_was_carried_out_on_another_cluster_is_refused(ours, topic, plan):
+def test_a_plan_that_was_executed_on_another_cluster_is_refused(ours, topic, plan):
     name = topic("run-elsewhere", [[1]])
     path = plan({name: {0: [2]}})
     assert ours("run", "--reassignment-json-file", path, "--interval", 0.2).code == 0
@@ -132,13 +135,24 @@ def test_a_plan_that_was_carried_out_on_another_cluster_is_refused(ours, topic, 
     owner.write_text(json.dumps({**content, "cluster_id": "another"}), encoding="utf-8")
     answer = ours("run", "--reassignment-json-file", path)
     assert answer.code == 1
-    assert "carried out on cluster another" in answer.err
+    assert "executed on cluster another" in answer.err
 
 
-def test_places_are_needed_to_restore_or_change(ours, tmp_path):
+def test_places_are_for_restore_and_must_be_there(ours, tmp_path):
     assert ours("throttles", "--restore").code == 2
+    assert ours("throttles", tmp_path).code == 2
     missing = ours("throttles", "--restore", tmp_path / "nothing")
     assert (missing.code, "is not there" in missing.err) == (1, True)
-    refused = ours("throttles", "--set", 1000, tmp_path)
-    assert refused.code == 1
-    assert "holds no throttles of a run" in refused.err
+
+
+def test_on_a_terminal_a_run_begins_with_how_to_change_it(monkeypatch, capsys):
+    with Display.shown(Output(as_json=False), PlanFile(Path("plan.json"))):
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    with Display.shown(Output(as_json=False), PlanFile(Path("plan.json"))):
+        pass
+    shown = capsys.readouterr().err.splitlines()[0]
+    assert "kafka-rebalance pause plan.json" in shown
+    assert "adjust plan.json --throttle" in shown
+    assert "kafka-rebalance cancel" in shown

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from rebalance_lib.execution.throttles.config import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, RATES
+from tests.cli.conftest import SLOW
 from tests.everywhere import set_broker, set_topic
-
-SLOW = 10_000
 
 
 def test_still_moving_ends_with_3_and_is_told_to_programs(ours, topic, plan, look):
