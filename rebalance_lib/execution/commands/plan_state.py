@@ -81,7 +81,7 @@ def _read_owner(state: Artifacts) -> dict[str, str] | None:
         execution = read_execution(state)
         if execution is None:
             raise InvalidInputError(
-                f"{state.uri}/{OWNER} is damaged: if nothing of the plan is under way, remove {state.uri} and run it again"
+                f"{state.uri}/{OWNER} is damaged: if nothing of the plan is under way, remove {state.uri}, run it again"
             ) from error
         return {"cluster_id": execution.cluster_id, "digest": execution.digest}
 

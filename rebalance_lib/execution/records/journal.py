@@ -14,11 +14,11 @@ from typing import Any
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.clock import SYSTEM, Clock
-from rebalance_lib.errors import RebalanceError
+from rebalance_lib.errors import InvalidInputError, RebalanceError
 
 JOURNAL = "journal"
 BEGAN, REQUESTED, ENDED, CANCELLED = "move began", "move requested", "move ended", "move cancelled"
-REQUEST, SET_ASIDE = "request", "set aside"
+REQUEST, SET_ASIDE, DAMAGED = "request", "set aside", "journal damaged"
 THROTTLE_SET, THROTTLE_CHANGED, THROTTLE_RESTORED = "throttle set", "throttle changed", "throttle restored"
 
 
@@ -47,7 +47,19 @@ class Journal:
 
 
 def read_journal(artifacts: Artifacts) -> list[dict[str, Any]]:
-    """All events of a run, in the order of their times, whichever process wrote them."""
+    """All events of a run, in the order of their times, whichever process wrote them.
+
+    A file that is damaged is an event itself: its name, in place of what was in it.
+    """
     directory = artifacts / JOURNAL
-    events = [event for name in directory.files() if name.endswith(".json") for event in directory.read_json(name)]
+    events: list[dict[str, Any]] = []
+    for name in directory.files():
+        if not name.endswith(".json"):
+            continue
+        try:
+            events += [
+                {**event, "at": str(event["at"]), "event": str(event["event"])} for event in directory.read_json(name)
+            ]
+        except (InvalidInputError, UnicodeDecodeError, KeyError, TypeError) as error:
+            events.append({"at": "", "event": DAMAGED, "file": name, "error": str(error)})
     return sorted(events, key=lambda event: str(event["at"]))
