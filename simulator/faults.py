@@ -201,6 +201,7 @@ def process_hangs(world: World, seconds: float) -> bool | None:
     if not working:
         return False
     working[0].hang(world.scheduler.now + seconds)
+    world.ledger.stopped.append((world.scheduler.now, world.scheduler.now + seconds))
     world.ledger.trouble(world.scheduler.now + seconds)
     return None
 
@@ -257,7 +258,8 @@ def _create_again(world: World, topic: str, *, same: bool) -> None:
     if world.cluster.topic_partitions(topic) or not alive:
         return
     world.note("fault", f"topic is created again (topic {topic})")
-    world.cluster.create_topic(topic, partitions, {MIN_ISR: str(shape.min_isr)})
+    for tp in world.cluster.create_topic(topic, partitions, {MIN_ISR: str(shape.min_isr)}):
+        world.ledger.foreign_touched[tp] = world.scheduler.now
     world.ledger.recreated[topic] = world.scheduler.now
     world.ledger.deleted.pop(topic, None)
 

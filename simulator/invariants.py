@@ -155,7 +155,7 @@ class Invariants:
             if after.reassigning and after is not before:
                 size = int(self._cluster.partitions[tp].end_at(self._scheduler.now))
                 # What replaced a reassignment that others began a moment ago is no move that anybody chose.
-                chosen = request.time - self._ledger.foreign_touched.get(tp, -1e9) > LAG_SECONDS
+                chosen = not self._ledger.unseen(self._ledger.foreign_touched.get(tp, -1e9), request.time)
                 self._ledger.own[tp] = OwnMove(self._scheduler.now, request.process, target, size, chosen)
                 self._ledger.foreign.pop(tp, None)
 
@@ -172,14 +172,14 @@ class Invariants:
         # metadata lags, cannot be told from the one before.
         # Snapshots have no topic ids: which topic the plan was made for is known since the run began.
         recreated = self._ledger.recreated.get(tp.topic, -1e9)
-        if recreated > self._cluster.requests[0].time and request.time - recreated > LAG_SECONDS:
+        if recreated > self._cluster.requests[0].time and not self._ledger.unseen(recreated, request.time):
             self.violate("approved", f"{request.process} requested {target} for {tp}: the topic is another one since")
 
     def _foreign(self, request: Request, tp: TopicPartition, target: tuple[int, ...] | None) -> None:
         # Kafka has no compare-and-set for reassignments: one that others began after the executor listed them, which it
         # does before it chooses moves, is replaced.
         since = self._ledger.foreign.get(tp)
-        if since is not None and request.time - since > LAG_SECONDS:
+        if since is not None and not self._ledger.unseen(since, request.time):
             what = "cancelled" if target is None else f"replaced by {list(target)}"
             self.violate("foreign_reassignment", f"{request.process}: that of somebody else of {tp} was {what}")
 

@@ -82,6 +82,7 @@ class Ledger:
     max_run_time: bool = False
     asked: list[str] = field(default_factory=list)  # kinds of requests that were written down
 
+    stopped: list[tuple[float, float]] = field(default_factory=list)  # when a process of the run was stopped
     trouble_until: float = 0.0
     storage_broken: bool = False  # it failed, was torn or lost files: records may lack something
     storage_dead: bool = False  # it failed, and never worked again
@@ -94,6 +95,14 @@ class Ledger:
         self.caps.clear()
         self.paused.clear()
         self.closed.clear()
+
+    def unseen(self, since: float, now: float) -> bool:
+        """Whether a process that acts now may not have seen what happened then: metadata lags, or it was stopped."""
+        if now - since <= LAG_SECONDS:
+            return True
+        return any(
+            begun - LAG_SECONDS <= since <= ended and now <= ended + LAG_SECONDS for begun, ended in self.stopped
+        )
 
     def trouble(self, until: float) -> None:
         """Something keeps the executor from acting until then."""

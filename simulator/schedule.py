@@ -167,7 +167,8 @@ def _throttle(shape: Shape, plan: tuple[Planned, ...], seconds: float) -> int:
     for one in plan:
         partition = shape.partition(one.topic, one.partition)
         new = [broker for broker in one.replicas if broker not in partition.replicas]
-        for broker in new:
+        # A replica that only changes its log dir is copied within its broker, at a rate of the same size.
+        for broker in one.replicas if one.log_dirs else new:
             incoming[broker] = incoming.get(broker, 0) + partition.size
         sender = partition.replicas[0]
         outgoing[sender] = outgoing.get(sender, 0) + partition.size * len(new)
