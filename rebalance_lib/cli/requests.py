@@ -38,7 +38,7 @@ kafka-rebalance adjust plan.json --exclude-topics "logs-*" --exclude-topics audi
 """
 NO_RUN = (
     "no run is under way in {uri}: a request would be taken by the next one. Give the options you want to "
-    "kafka-rebalance run when you start it"
+    "kafka-rebalance run when you start it; between two steps of the workflow, try again in some seconds"
 )
 NOT_BEGUN = (
     "the run in {uri} has not begun yet, or is about to end, so a request might be taken by the next one: try again in "
