@@ -102,21 +102,15 @@ class AirflowApi:
         path = f"{self._run(run_id)}/taskInstances/review_plan/-1/hitlDetails"
         self._call("PATCH", path, json={"chosen_options": [option], "params_input": changed or {}})
 
-    def standing(self, run_id: str) -> str:
-        """Where a run stands, in the words of its page."""
+    def run_status(self, run_id: str) -> str:
+        """The status of a run, in the words of its page."""
         return str(self._call("GET", f"/kafka-rebalance/progress/{self.dag_id}/{quote(run_id, safe='')}")["label"])
-
-    def set_variable(self, key: str, value: str) -> None:
-        """Set an Airflow Variable."""
-        known = self._call("GET", f"/api/v2/variables/{key}", missing_ok=True)
-        method, path = ("POST", "/api/v2/variables") if known is None else ("PATCH", f"/api/v2/variables/{key}")
-        self._call(method, path, json={"key": key, "value": value})
 
     def task_log(self, run_id: str, task_id: str) -> str:
         """What a task logged in its last try."""
         path = f"{self._run(run_id)}/taskInstances/{task_id}/logs/{self.try_number(run_id, task_id)}"
         content = self._call("GET", path, params={"map_index": -1})["content"]
-        return "\n".join(_told(line) if isinstance(line, dict) else str(line) for line in content)
+        return "\n".join(_described(line) if isinstance(line, dict) else str(line) for line in content)
 
     def _run(self, run_id: str) -> str:
         return f"/api/v2/dags/{self.dag_id}/dagRuns/{quote(run_id, safe='')}"
@@ -140,7 +134,7 @@ class AirflowApi:
         raise AssertionError("unreachable")
 
 
-def _told(line: dict[str, Any]) -> str:
+def _described(line: dict[str, Any]) -> str:
     """A line of a log, with the error that it is about."""
     errors = [f"{error['exc_type']}: {error['exc_value']}" for error in line.get("error_detail") or ()]
     return " ".join([str(line.get("event", line)), *errors])

@@ -1,4 +1,4 @@
-"""One run per cluster: which one has it."""
+"""The cluster lock: one run per cluster, and which one holds it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ SETTLING_SECONDS = 1.0
 
 
 class Claim:
-    """The claim on a cluster, as one run sees it.
+    """The lock of a cluster, as one run sees it.
 
     It is a file beside the runs, named by Kafka's id of the cluster, so that DAGs and connections of one cluster share
-    it. It holds for as long as Airflow calls the run that wrote it active: nothing has to be given back, and a run that
+    it. It holds for as long as Airflow calls the run that wrote it active: nothing has to be released, and a run that
     died holds up nobody.
 
     Args:
         cluster_id: Kafka's id of the cluster.
         context: Of a task.
-        of: DAG and id of the run that sees it; those of the task if it is not said.
+        of: DAG and id of the run; those of the task if it is not said.
     """
 
     def __init__(self, cluster_id: str, context: Context, *, of: tuple[str, str] | None = None) -> None:
@@ -57,7 +57,7 @@ class Claim:
         return self._found() == self._mine
 
     def other(self) -> dict[str, str] | None:
-        """``dag_id`` and ``run_id`` of the run that has the cluster; None if none has, or this one."""
+        """``dag_id`` and ``run_id`` of the run that holds it; None if none does, or this one."""
         found = self._found()
         if found is None or found == self._mine or found["airflow"] != self._mine["airflow"]:
             return None
@@ -65,9 +65,9 @@ class Claim:
         return found if active else None
 
     def take(self) -> dict[str, str] | None:
-        """Claim the cluster; returns the run that has it, if another does.
+        """Lock the cluster; returns the run that holds the lock, if another does.
 
-        Of two runs that come in the same moment, the one that wrote last has it: each looks again a moment later.
+        Of two runs that come in the same moment, the one that wrote last holds it: each reads it again a moment later.
         """
         if other := self.other():
             return other
@@ -78,15 +78,15 @@ class Claim:
 
 
 def take_claim(context: Context, cluster_id: str) -> None:
-    """Claim a cluster for a run that is about to change it: one that was cleared may find another run on it.
+    """Lock a cluster for a run that is about to change it: one that was cleared may find another run on it.
 
     Raises:
-        AirflowFailException: Another run has it.
+        AirflowFailException: Another run holds the lock.
     """
     if other := Claim(cluster_id, context).take():
-        raise AirflowFailException(f"{told(other)}: clear this task again when it has ended")
+        raise AirflowFailException(f"{describe(other)}: clear this task again when it has ended")
 
 
-def told(other: dict[str, str]) -> str:
-    """Which run has a cluster, in words."""
-    return f"the run {other['run_id']} of {other['dag_id']} has the cluster"
+def describe(other: dict[str, str]) -> str:
+    """Which run holds a cluster lock, in words."""
+    return f"the run {other['run_id']} of {other['dag_id']} holds the cluster lock"

@@ -140,7 +140,7 @@ def threshold_params() -> dict[str, Param]:
 
 
 def settings_params() -> dict[str, Param]:
-    """How a plan is carried out; `rebalance_lib.execution.Settings` has the same names, but for moves per broker."""
+    """How a plan is executed; `rebalance_lib.execution.Settings` has the same names, but for moves per broker."""
     return {
         "throttle": _number(
             "Throttle (bytes/s)",
@@ -162,7 +162,10 @@ def settings_params() -> dict[str, Param]:
             section=HOW,
         ),
         "moves_in_cluster": _number(
-            "Moves in the cluster", "Moves that may be under way altogether; 0 for no limit.", default=0, section=HOW
+            "Moves in the cluster",
+            "Moves that may be under way altogether; 0 for no limit.",
+            default=1000,
+            section=HOW,
         ),
         "bytes_in_flight": _number(
             "Bytes in flight",
@@ -196,7 +199,7 @@ def settings_params() -> dict[str, Param]:
             {
                 "raise": "raise the throttle up to its ceiling, where it is the reason",
                 "pause": "begin nothing more until it advances",
-                "report": "only tell",
+                "report": "only report it",
             },
             HOW,
         ),
@@ -212,6 +215,22 @@ def settings_params() -> dict[str, Param]:
             default=True,
             section=HOW,
         ),
+        "give_up_after": Param(
+            1800,
+            type="integer",
+            minimum=1,
+            title="Give up after (s)",
+            description="How long a move may wait for something that somebody must repair (a broker that is down, a "
+            "full disk, a stall) before it is set aside, so that the others can end. A closed window and a pause do "
+            "not count.",
+            section=HOW,
+        ),
+        "max_run_time": _number(
+            "Maximum run time (s)",
+            "Nothing begins after that time, and the run ends with what is under way; 0 for no limit.",
+            default=0,
+            section=HOW,
+        ),
         "check_interval": Param(
             30,
             type="integer",
@@ -220,6 +239,58 @@ def settings_params() -> dict[str, Param]:
             title="Check every (s)",
             description="How often the cluster is compared with the plan while data moves, 3600 at most.",
             section=HOW,
+        ),
+    }
+
+
+def adjust_params() -> dict[str, Param]:
+    """What can be asked of a run while it is under way; `rebalance_lib.execution.Kind` has the same names."""
+    settings = settings_params()
+    caps = {
+        "moves_in": ("Moves to a broker", "Replicas that may be coming to a broker at the same time"),
+        "moves_out": ("Moves from a broker", "Replicas that may be copied from a broker at the same time"),
+        "moves_in_cluster": (settings["moves_in_cluster"].schema["title"], "Moves that may be under way altogether"),
+        "bytes_in_flight": (settings["bytes_in_flight"].schema["title"], "Bytes of all moves under way together"),
+    }
+    return {
+        "action": _choice(
+            "Action",
+            "What the run shall do at its next check.",
+            {
+                "adjust": "adjust: go on with what is filled in below",
+                "pause": "pause: begin nothing more until it is resumed; what is under way goes on",
+                "resume": "resume: begin moves again",
+            },
+        ),
+        "throttle": _number(
+            settings["throttle"].schema["title"],
+            "Replication traffic of the moves on each broker, in and out. Empty: unchanged.",
+        ),
+        "log_dir_throttle": _number(
+            settings["log_dir_throttle"].schema["title"],
+            "For copies between the log dirs of one broker. Empty: unchanged.",
+        ),
+        **{name: _number(title, f"{what}; 0 for no limit. Empty: unchanged.") for name, (title, what) in caps.items()},
+        "window": Param(
+            None,
+            type=["string", "null"],
+            title=settings["window"].schema["title"],
+            description="When moves may begin, such as 22:00-06:00 Europe/Berlin, or always. Empty: unchanged.",
+        ),
+        "order": Param(
+            None,
+            type=["string", "null"],
+            enum=[*settings["order"].schema["enum"], None],
+            title=settings["order"].schema["title"],
+            description="Which moves begin first. Empty: unchanged.",
+        ),
+        "exclude_topics": _list(
+            "Topics to exclude",
+            "Names or patterns such as logs-*, one per line; what has not begun is set aside. Empty: unchanged.",
+        ),
+        "max_run_time": _number(
+            settings["max_run_time"].schema["title"],
+            "Seconds since the run began, after which nothing begins any more; 0 for no limit. Empty: unchanged.",
         ),
     }
 

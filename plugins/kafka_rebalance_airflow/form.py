@@ -41,6 +41,8 @@ SETTINGS = (
     "on_stall",
     "throttle_ceiling",
     "pause_under_min_isr",
+    "give_up_after",
+    "max_run_time",
 )
 IDS = ("brokers", "replacements", "allowed_brokers", "excluded_brokers")
 
@@ -49,10 +51,11 @@ def read_form(params: Mapping[str, Any]) -> Form:
     """Check a form as a whole: each field is right by itself already. Parts that a DAG has no fields for are empty.
 
     Raises:
-        ValueError: It does not hold together; all reasons are told at once.
+        ValueError: It does not hold together; the message has all reasons.
     """
     from rebalance_lib.errors import RebalanceError
     from rebalance_lib.execution import Settings
+    from rebalance_lib.execution.settings import check_seconds
     from rebalance_lib.plan.limits import ApprovalLimits, Thresholds
     from rebalance_lib.planner import Request
 
@@ -73,6 +76,8 @@ def read_form(params: Mapping[str, Any]) -> Form:
             {name: params.get(f"threshold_{name}") for name in ("bytes", "replicas", "leaders")}
         )
     )
+    if (interval := params.get("check_interval")) is not None:
+        checked(lambda: check_seconds("check_interval", float(interval)))
     automatic = params.get("review") == "automatic"
     if automatic and params.get("max_bytes") is None:
         wrong.append("automatic review needs a limit in bytes: set max_bytes")

@@ -72,7 +72,7 @@ def test_a_second_run_waits_or_fails_with_the_name_of_the_first(sensor, active, 
     active.add(("kafka_rebalance", "one"))
     assert sensor("fail").poke(context("one"))
     assert not sensor("wait").poke(context("two"))
-    with pytest.raises(AirflowFailException, match="the run one of kafka_rebalance has the cluster"):
+    with pytest.raises(AirflowFailException, match="the run one of kafka_rebalance holds the cluster lock"):
         sensor("fail").poke(context("two"))
 
 

@@ -16,6 +16,8 @@ def test_the_defaults_are_a_form_that_is_all_right():
     form = read_form(filled())
     assert form.request == {"mode": "balance"}
     assert (form.settings["throttle"], form.settings["moves_in"], form.settings["moves_out"]) == (50_000_000, 10, 10)
+    assert (form.settings["moves_in_cluster"], form.settings["give_up_after"]) == (1000, 1800.0)
+    assert form.settings["max_run_time"] is None
     assert form.review == {
         "automatic": False,
         "limits": dict.fromkeys(("max_bytes", "max_replicas", "max_leaders", "max_seconds")),
@@ -41,6 +43,9 @@ def test_lists_come_as_lines_and_ids_become_numbers():
         ({"mode": "replace", "brokers": [1]}, "one replacement for each broker"),
         ({"window": "at night"}, "write it as 22:00-06:00"),
         ({"throttle": 100, "throttle_ceiling": 10}, "the throttle ceiling of 10 bytes/s is below the throttle"),
+        ({"give_up_after": 1e300}, "give up after is 1e.300 seconds: give 0.1 to"),
+        ({"max_run_time": 10**9}, "max run time is 1000000000.0 seconds"),
+        ({"check_interval": float("nan")}, "check_interval is nan seconds: give 0.1 to"),
         ({"review": "automatic"}, "automatic review needs a limit in bytes"),
         ({"throttle": 2**63}, f"throttle is {2**63}: give {2**63 - 1} at most"),
         ({"throttle": 10**400}, "throttle is 1000.*: give a whole number"),
@@ -78,6 +83,8 @@ def test_all_reasons_are_told_at_once():
         ("tolerance", "x"),
         ("max_fill", 1.5),
         ("kafka_conn_id", ""),
+        ("give_up_after", 0),
+        ("max_run_time", -1),
         ("check_interval", 0),
         ("check_interval", 10**9),
     ],

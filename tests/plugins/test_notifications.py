@@ -1,4 +1,4 @@
-"""Who is told what: real notifiers, configured by the Variable."""
+"""Which notifications are sent: real notifiers, configured by the Variable."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from kafka_rebalance_airflow.operators.review import ReviewPlanOperator
 from kafka_rebalance_airflow.sensors.reassignment import VerifyPlanSensor
 from kafka_rebalance_airflow.triggers import reassignment
 from rebalance_lib.cluster import take_snapshot
-from rebalance_lib.execution import Run, Status
+from rebalance_lib.execution import Run
+from rebalance_lib.execution.plan_status import Status
 from rebalance_lib.plan import Plan
 from rebalance_lib.report import publish_plan
 from rebalance_lib.topology import TopicPartition
@@ -87,7 +88,7 @@ def test_a_notifier_is_told_of_its_events_alone(configured):
 def test_what_is_no_notifier_is_logged_and_fails_nothing(configured, entry, caplog):
     configured(entry)
     notify(notifications.FAILED, "look", dag_id="kafka_rebalance", run_id="manual__1")
-    assert f"look at the Variable {VARIABLE}" in caplog.text
+    assert f"check the Variable {VARIABLE}" in caplog.text
 
 
 def test_what_a_notifier_is_made_with_is_not_logged_when_it_fails(configured, caplog):
@@ -96,7 +97,7 @@ def test_what_a_notifier_is_made_with_is_not_logged_when_it_fails(configured, ca
         {"notifier": f"{__name__}.Broken", "with": {"address": secret}}, {"notifier": "os.system", "with": secret}
     )
     notify(notifications.FAILED, "look", dag_id="kafka_rebalance", run_id="manual__1")
-    assert f"{__name__}.Broken was not told of 'failed' (ConnectionError)" in caplog.text
+    assert f"{__name__}.Broken did not send 'failed' (ConnectionError)" in caplog.text
     assert "planted" not in caplog.text
 
 
@@ -132,33 +133,59 @@ def test_the_steps_of_a_run_tell_of_its_review_its_begin_and_its_end(root, clust
     VerifyPlanSensor(task_id="verify_plan", **step).execute(CONTEXT)
     FinalizeOperator(task_id="finalize", **of_run).execute(CONTEXT)
     assert [event for event, _ in told] == ["review", "started", "finished"]
-    assert told[1][1].startswith("a rebalance over k has begun: ")
-    assert told[2][1] == "the rebalance over k is done: 1 of 1 partitions are where the plan says. (manual__1)"
+    assert told[1][1].startswith("a rebalance of k has begun: ")
+    assert told[2][1] == "the rebalance of k is done: 1 of 1 partitions are where the plan says. (manual__1)"
 
 
-def test_the_trigger_tells_once_of_moves_that_stall_for_long(tmp_path, monkeypatch, configured):
+@pytest.fixture
+def reported(tmp_path, monkeypatch, configured):
+    """What the notifiers get while a trigger passes on these events of its executor, and what it ends with."""
     configured(NOTEBOOK)
-    monkeypatch.setattr(reassignment, "LASTING_SECONDS", 0.0)
     monkeypatch.setattr(XCom, "set", lambda **_: None)
-    trigger = reassignment.PlanReachedTrigger(
+    trigger = reassignment.PlanTrigger(
         kafka_conn_id="k", run_uri=tmp_path.as_uri(), approved_digest="d", interval=1, settings={}
     )
     trigger.task_instance = SimpleNamespace(
         dag_id="kafka_rebalance", run_id="manual__1", task_id="verify_plan", map_index=-1
     )
 
-    def carried_on(report, stop):
-        stalled = {"status": "moving", "text": "...", "stalls": ["foo-0 to broker 3"]}
-        for event in (stalled, stalled, {"status": "reached", "text": "..."}):
-            report(event)
+    def reported(*events):
+        def execute_plan(report, stop):
+            for event in (*events, {"status": "completed"}):
+                report({"text": "...", **event})
 
-    monkeypatch.setattr(trigger, "_carry_on", carried_on)
+        async def ended():
+            return [event.payload["status"] async for event in trigger.run()]
 
-    async def ended():
-        return [event.payload["status"] async for event in trigger.run()]
+        monkeypatch.setattr(trigger, "_execute_plan", execute_plan)
+        assert asyncio.run(ended()) == ["completed"]
+        return told
 
-    assert asyncio.run(ended()) == ["reached"]
-    assert told == [("stalled", "moves over k have stalled: foo-0 to broker 3 (manual__1)")]
+    return reported
+
+
+def test_moves_that_stall_for_long_are_notified_of_once(monkeypatch, reported):
+    monkeypatch.setattr(reassignment, "LASTING_SECONDS", 0.0)
+    stalled = {"status": "moving", "stalls": ["foo-0 to broker 3"]}
+    assert reported(stalled, stalled) == [
+        ("stalled", "moves on k have stalled: foo-0 to broker 3 (manual__1)"),
+    ]
+
+
+def test_a_run_that_is_held_back_for_long_is_notified_of_once_until_moves_begin_again(monkeypatch, reported):
+    monkeypatch.setattr(reassignment, "LASTING_HOLD_SECONDS", 0.0)
+    held = {"status": "held", "holds": ["the window 22:00-06:00 UTC is closed"]}
+    other = {"status": "held", "holds": ["reassignments of somebody else are under way: foo-1"]}
+    begun = {"status": "moving", "holds": []}
+    said = "the rebalance of k has been held back for 0 min:"
+    assert reported(held, other, begun, other, other) == [
+        ("held", f"{said} the window 22:00-06:00 UTC is closed (manual__1)"),
+        ("held", f"{said} reassignments of somebody else are under way: foo-1 (manual__1)"),
+    ]
+
+
+def test_a_run_that_is_held_back_for_a_moment_is_no_notification(reported):
+    assert reported({"status": "held", "holds": ["x"]}, {"status": "moving", "stalls": ["y"]}) == []
 
 
 @pytest.mark.parametrize("make", [rebalance_dag, rollback_dag, snapshot_dag])

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from kafka_rebalance_airflow.clean_up import CANCEL_HONOURED, refuse_if_cancelled
 from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 from kafka_rebalance_airflow.operators.execution import ExecutePlanOperator, RemoveThrottleOperator
 from kafka_rebalance_airflow.operators.plan import SnapshotTopologyOperator
 from kafka_rebalance_airflow.operators.review import ReviewPlanOperator
-from kafka_rebalance_airflow.triggers.reassignment import PlanReachedTrigger
-from kafka_rebalance_airflow.way_out import refuse_if_cancelled
+from kafka_rebalance_airflow.triggers.reassignment import PlanTrigger
 from rebalance_lib.artifacts import SNAPSHOT, Artifacts, read_groups
+from rebalance_lib.clock import Clock
 from rebalance_lib.cluster import Cluster, take_snapshot
 from rebalance_lib.errors import ClusterError
-from rebalance_lib.execution import Run, ask_to_cancel, restore_stale_throttles
-from rebalance_lib.execution.throttles.apply import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
+from rebalance_lib.execution import Kind, Run, make_request, restore_stale_throttles
+from rebalance_lib.execution.requests import read_requests
+from rebalance_lib.execution.throttles.config import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
 from rebalance_lib.plan import Plan
 from rebalance_lib.report import publish_plan
 from rebalance_lib.topology import TopicPartition
@@ -157,16 +159,17 @@ def test_the_connection_test_tells_what_is_there(monkeypatch, kafka):
 
 def test_the_trigger_carries_no_secret(monkeypatch):
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_TEST", '{"conn_type": "kafka", "host": "a", "password": "planted"}')
-    path, arguments = PlanReachedTrigger(
+    path, arguments = PlanTrigger(
         kafka_conn_id="kafka_test", run_uri="file:///r", approved_digest="d", interval=1, settings={}
     ).serialize()
-    assert path == "kafka_rebalance_airflow.triggers.reassignment.PlanReachedTrigger"
+    assert path == "kafka_rebalance_airflow.triggers.reassignment.PlanTrigger"
     assert arguments == {
         "kafka_conn_id": "kafka_test",
         "run_uri": "file:///r",
         "approved_digest": "d",
         "interval": 1,
         "settings": {},
+        "clean_up_mark": "",
     }
 
 
@@ -238,12 +241,46 @@ def test_a_review_that_is_cleared_while_moves_are_under_way_winds_them_up(tmp_pa
     wait_for_lists(cluster, name, {})
 
 
-def test_a_run_that_was_cancelled_cannot_be_approved_until_it_begins_anew(tmp_path):
-    plan = Run(tmp_path.as_uri()).artifacts / "plan"
-    publish_plan(plan, Plan.from_assignment({TopicPartition("orders", 0): [1, 2]}), ORDERS)
-    ask_to_cancel(Artifacts(tmp_path.as_uri()), "ada")
-    with pytest.raises(AirflowFailException, match="ada asked to cancel the run"):
-        review_of(tmp_path).execute(CONTEXT)
-    anew = SimpleNamespace(start_date=datetime.now(UTC))
-    refuse_if_cancelled({**CONTEXT, "dag_run": anew}, Run(tmp_path.as_uri()))
-    assert not Artifacts(tmp_path.as_uri()).exists("cancel.json")
+class ClockOf(Clock):
+    """A clock that is some hours off."""
+
+    def __init__(self, hours):
+        self.off = timedelta(hours=hours)
+
+    def now(self):
+        return super().now() + self.off
+
+
+@pytest.mark.parametrize("hours", [-5, 0, 5])
+def test_a_run_that_was_cancelled_cannot_be_approved_until_it_is_cleared_whatever_the_clocks_say(tmp_path, hours):
+    run = Run(tmp_path.as_uri())
+    publish_plan(run.artifacts / "plan", Plan.from_assignment({TopicPartition("orders", 0): [1, 2]}), ORDERS)
+    make_request(run.artifacts, Kind.CANCEL, by="ada", clock=ClockOf(hours))
+    for _ in range(2):  # a retry of the same start is refused again
+        with pytest.raises(AirflowFailException, match=r"cancel requested by ada at .*: the run ends here"):
+            review_of(tmp_path).execute(CONTEXT)
+    anew = {**CONTEXT, "dag_run": SimpleNamespace(start_date=datetime.now(UTC) - timedelta(hours=9))}
+    refuse_if_cancelled(anew, run)
+    assert read_requests(run.artifacts) == []
+    assert run.artifacts.files() == []
+    make_request(run.artifacts, Kind.CANCEL, by="ben", clock=ClockOf(-hours))
+    with pytest.raises(AirflowFailException, match="cancel requested by ben"):
+        refuse_if_cancelled(anew, run)
+
+
+def test_a_cancel_is_refused_by_though_the_note_of_it_is_damaged(tmp_path):
+    run = Run(tmp_path.as_uri())
+    make_request(run.artifacts, Kind.CANCEL, by="ada")
+    (tmp_path / CANCEL_HONOURED).write_text("{")
+    with pytest.raises(AirflowFailException, match="cancel requested by ada"):
+        refuse_if_cancelled(CONTEXT, run)
+
+
+def test_a_cancel_does_not_forget_what_else_was_requested(tmp_path):
+    run = Run(tmp_path.as_uri())
+    make_request(run.artifacts, Kind.THROTTLE, 7_000_000, by="ada")
+    make_request(run.artifacts, Kind.CANCEL, by="ada")
+    with pytest.raises(AirflowFailException):
+        refuse_if_cancelled(CONTEXT, run)
+    refuse_if_cancelled({**CONTEXT, "dag_run": SimpleNamespace(start_date=None)}, run)
+    assert [request.kind for request in read_requests(run.artifacts)] == [Kind.THROTTLE]

@@ -21,7 +21,7 @@ from airflow.utils.types import DagRunType
 from fastapi.testclient import TestClient
 
 from kafka_rebalance_airflow.config import run_uri
-from kafka_rebalance_airflow.triggers.reassignment import PlanReachedTrigger, keep_progress
+from kafka_rebalance_airflow.triggers.reassignment import PlanTrigger, keep_progress
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.plan.pace import Pace
@@ -48,7 +48,9 @@ PROGRESS = {
     "holds": [],
     "stalls": ["foo-1 to broker 3: <b>no bytes</b> since 90 s"],
     "brokers": {"3": {"copied": 42_900_000, "to_copy": 100_000_000, "rate": None}},
-    "drifted": [],
+    "foreign_throttles": {"4": 9_000_000},
+    "set_aside": {"foo-2": "<i>its topic</i> was deleted and created again"},
+    "set_aside_count": 3,
 }
 
 
@@ -124,6 +126,8 @@ def audit(run, at):
             "written_at": at,
             "moves": [{**move, "ended": "2026-11-16T21:02:00+00:00"} for move in moves],
             "throttles": [{"at": "2026-11-16T21:00:30+00:00", "event": "throttle set", "rate": 1000}],
+            "requests": [{"at": "2026-11-16T21:00:40+00:00", "event": "request", "kind": "pause", "by": "<carl>"}],
+            "set_aside": {"foo-3": "<i>refused</i>"},
             "other": [],
         },
     )
@@ -228,7 +232,7 @@ def test_progress_is_shown_and_can_be_asked_for(client):
     keep_progress(run.uri, PROGRESS)
     page = client.get(f"/kafka-rebalance/runs/{PLACE}")
     assert label(page) == "moving 42 %"
-    assert "42 % of 100 MB copied 5 MB/s rate, throttle 6 MB/s per broker 11 s left" in words(page)
+    assert "42 % of 100 MB copied 5 MB/s measured, 6 MB/s allowed per broker 11 s left" in words(page)
     asked = client.get(f"/kafka-rebalance/progress/{PLACE}")
     found = asked.json()
     assert asked.headers["cache-control"] == "no-store"
@@ -236,6 +240,29 @@ def test_progress_is_shown_and_can_be_asked_for(client):
     assert found["progress"]["bytes_copied"] == 42_900_000
     assert found["html"] in page.text
     assert "&lt;b&gt;no bytes&lt;/b&gt;" in found["html"]
+    assert "Somebody else set the throttle to 9 MB/s on broker 4" in words(page)
+    assert "3 partitions set aside, which this run does not move:" in words(page)
+    assert "<code>foo-2</code> &lt;i&gt;its topic&lt;/i&gt; was deleted and created again" in found["html"]
+    assert "and 2 more" in found["html"]
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [
+        ("moving", "moving 42 %"),
+        ("held", "held back at 42 %"),
+        ("paused", "paused at 42 %"),
+        ("ending", "ending at 42 %"),
+        ("completed", "moved, cleaning up"),
+        ("incomplete", "incomplete at 42 %"),
+        ("cancelled", "stopped at 42 %"),
+    ],
+)
+def test_every_state_of_the_executor_has_its_words(client, state, shown):
+    run = planned()
+    review(run)
+    keep_progress(run.uri, {**PROGRESS, "status": state})
+    assert label(client.get(f"/kafka-rebalance/runs/{PLACE}")) == shown
 
 
 def test_a_trigger_that_lost_its_cluster_says_so_on_the_page(client):
@@ -255,7 +282,7 @@ def test_the_trigger_keeps_its_progress_where_the_page_reads_it(client):
     import asyncio
 
     run = planned()
-    trigger = PlanReachedTrigger(kafka_conn_id="k", run_uri=run.uri, approved_digest="d", interval=1, settings={})
+    trigger = PlanTrigger(kafka_conn_id="k", run_uri=run.uri, approved_digest="d", interval=1, settings={})
     asyncio.run(published(trigger, PROGRESS))
     assert client.get(f"/kafka-rebalance/progress/{PLACE}").json()["label"] == "moving 42 %"
 
@@ -277,12 +304,14 @@ def test_of_many_brokers_those_are_shown_that_lack_most(client):
 def test_the_record_of_a_run_that_ended(client):
     run = planned(state="success")
     review(run)
-    keep_progress(run.uri, {**PROGRESS, "status": "reached"})
+    keep_progress(run.uri, {**PROGRESS, "status": "completed"})
     audit(run, "2099-01-01T00:00:00+00:00")
     page = client.get(f"/kafka-rebalance/runs/{PLACE}")
     assert label(page) == "done"
     assert "6 of 6 partitions are where the plan says. 1 moves of 7 B, from 2026-11-16 21:01:00 UTC" in words(page)
     assert "throttle set" in page.text
+    assert "by &lt;carl&gt;; kind pause" in page.text
+    assert "<code>foo-3</code> &lt;i&gt;refused&lt;/i&gt;" in page.text
     known(DAG, RUN, "failed")
     assert label(client.get(f"/kafka-rebalance/runs/{PLACE}")) == "failed"
 

@@ -6,16 +6,16 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, chain
 
-from kafka_rebalance_airflow.factories.steps import SOON
+from kafka_rebalance_airflow.factories.steps import RETRY_DELAY
 from kafka_rebalance_airflow.operators.cancellation import AskToCancelOperator, CleanUpOperator
 from kafka_rebalance_airflow.sensors.cancellation import RunAtRestSensor
 
 DOC = """
 ### Cancel a rebalance
 
-Give the DAG and the id of the run. It is asked to end: at its next check it cancels its moves under way, where that
-leaves every partition a leader, and puts back the throttles; it then ends as failed. What has been moved stays.
-`clean_up` does the same in its place if it died. Moves that somebody else began are never touched.
+Give the DAG and the id of the run. At its next check the run cancels its moves under way, where no partition is worse
+off for it, and restores the throttles; it then ends as failed. What has been moved stays. `clean_up` does the same in
+its place if it died. Moves that somebody else began are never touched.
 A run that waits for its review cannot be approved any more: reject it there.
 
 To go on with a cancelled run after all, clear its `arm`; to undo what it moved, trigger `kafka_rebalance_rollback`.
@@ -59,13 +59,13 @@ def cancel_dag(dag_id: str = "kafka_rebalance_cancel", **dag_arguments: Any) -> 
         chain(
             AskToCancelOperator(task_id="ask_to_cancel", **of_run),
             RunAtRestSensor(
-                task_id="wait_for_run", poke_interval=5, timeout=3600, retries=2, retry_delay=SOON, **of_run
+                task_id="wait_for_run", poke_interval=5, timeout=3600, retries=2, retry_delay=RETRY_DELAY, **of_run
             ),
             CleanUpOperator(
                 task_id="clean_up",
                 trigger_rule="all_done",  # also if the run did not come to rest: its triggerer may be dead
                 retries=5,
-                retry_delay=SOON,
+                retry_delay=RETRY_DELAY,
                 retry_exponential_backoff=True,
                 **of_run,
             ),

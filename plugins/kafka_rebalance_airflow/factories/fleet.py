@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import DAG, chain
 
 from kafka_rebalance_airflow.clusters import read_clusters
-from kafka_rebalance_airflow.factories.steps import SOON, of_form
+from kafka_rebalance_airflow.factories.steps import RETRY_DELAY, form_field
 from kafka_rebalance_airflow.fields import request_params, settings_params
 from kafka_rebalance_airflow.operators.fleet import FleetReportOperator
 from kafka_rebalance_airflow.operators.form import CheckFormOperator
@@ -44,21 +44,21 @@ def fleet_dag(file: Path | None = None, dag_id: str = "kafka_fleet_plan", **dag_
         compute_placement = ComputePlacementOperator(
             task_id="compute_placement",
             run_uris=f"{{{{ ti.xcom_pull(task_ids={snapshots}) | select | map(attribute='run') | list | tojson }}}}",
-            request=of_form("request"),
-            pace=of_form("pace"),
-            history_hours=of_form("history_hours"),
+            request=form_field("request"),
+            pace=form_field("pace"),
+            history_hours=form_field("history_hours"),
             trigger_rule="all_done_min_one_success",
             retries=1,
-            retry_delay=SOON,
+            retry_delay=RETRY_DELAY,
         )
         for one in clusters:
             snapshot = SnapshotTopologyOperator(
                 task_id=f"snapshot_{one.name}",
                 kafka_conn_id=one.kafka_conn_id,
-                below=one.name,
-                mend=False,
+                subdirectory=one.name,
+                restore=False,
                 retries=1,
-                retry_delay=SOON,
+                retry_delay=RETRY_DELAY,
             )
             chain(check_form, snapshot, compute_placement)
         report = FleetReportOperator(task_id="report", clusters=[one.name for one in clusters], trigger_rule="all_done")

@@ -7,9 +7,9 @@ from typing import Any
 
 from airflow.sdk import DAG, chain
 
-from kafka_rebalance_airflow.factories.steps import KAFKA, MACROS, RUN, SOON, first_steps, last_steps, of_form
+from kafka_rebalance_airflow.factories.steps import KAFKA, MACROS, RETRY_DELAY, RUN, first_steps, form_field, last_steps
 from kafka_rebalance_airflow.fields import rebalance_params
-from kafka_rebalance_airflow.notifications import tell_failure
+from kafka_rebalance_airflow.notifications import notify_of_failure
 from kafka_rebalance_airflow.operators.plan import ComputePlacementOperator, SnapshotTopologyOperator
 
 DOC = """
@@ -22,21 +22,21 @@ saw is executed.
 | step | what it does |
 |---|---|
 | `check_form` | refuses a form that makes no sense, before anything is read |
-| `claim_cluster` | waits until no other run, and no other tool, is at work on the cluster, or fails with its name |
-| `snapshot_topology` | puts back throttles that a dead run left; writes down the cluster, for the history too |
+| `claim_cluster` | locks the cluster; while another run or tool is at work on it, waits, or fails with its name |
+| `snapshot_topology` | restores throttles that a dead run left; writes down the cluster, for the history too |
 | `compute_placement` | plans on Spark; plans, summary and review text go to the run's artifacts |
 | `review_plan` | you approve one of the plans, or reject; after a rejection all other steps are skipped |
 | `remind_reviewers` | reminds the notifiers of a plan that waits, if the form says so |
 | `arm` | checks that the plan is the approved one; from here on the last two steps run whatever happens |
-| `apply_throttle` | checks that the cluster is fit for the plan; limits replication traffic, saves what stood before |
+| `apply_throttle` | checks that the cluster is fit for the plan; saves what was set before, sets the throttle |
 | `execute_plan` | begins the first moves, as many as the caps allow |
-| `verify_plan` | begins the others as these end, until every replica is in place and in sync; remedies stalls |
-| `remove_throttle` | cancels moves if the run failed meanwhile; puts back the throttles that stood before |
+| `verify_plan` | begins the others as these end, until all is in sync; sets aside what cannot be moved |
+| `remove_throttle` | cancels moves if the run failed meanwhile; restores the throttles that were set before |
 | `finalize` | elects preferred leaders, compares cluster and plan, writes the record and the report |
 
-Every step can be cleared and run again at any moment. While moves are under way, the Variable
-`kafka_rebalance_throttle_` with the connection's name (bytes/s) changes their throttle at the next check.
-`kafka_rebalance_cancel` ends a run, `kafka_rebalance_rollback` undoes one.
+Every step can be cleared and run again at any moment. While moves are under way,
+`kafka_rebalance_adjust` pauses and resumes the run, and changes its throttle, caps, window, order, excluded topics and
+maximum run time. `kafka_rebalance_cancel` ends a run, `kafka_rebalance_rollback` undoes one.
 """
 SUBJECT = "Approve a plan of mode {{ params.mode }} for {{ params.kafka_conn_id }}?"
 
@@ -70,22 +70,22 @@ def rebalance_dag(
         **{
             "doc_md": DOC,
             "catchup": False,
-            "on_failure_callback": tell_failure,
+            "on_failure_callback": notify_of_failure,
             **dag_arguments,
         },
     ) as dag:
         claim_cluster = first_steps()
         snapshot_topology = SnapshotTopologyOperator(
-            task_id="snapshot_topology", kafka_conn_id=KAFKA, retries=2, retry_delay=SOON
+            task_id="snapshot_topology", kafka_conn_id=KAFKA, retries=2, retry_delay=RETRY_DELAY
         )
         compute_placement = ComputePlacementOperator(
             task_id="compute_placement",
             run_uris=RUN,
-            request=of_form("request"),
-            pace=of_form("pace"),
-            history_hours=of_form("history_hours"),
+            request=form_field("request"),
+            pace=form_field("pace"),
+            history_hours=form_field("history_hours"),
             retries=1,
-            retry_delay=SOON,
+            retry_delay=RETRY_DELAY,
         )
         chain(claim_cluster, snapshot_topology, compute_placement)
         last_steps(compute_placement, SUBJECT)

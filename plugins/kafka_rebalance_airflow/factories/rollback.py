@@ -7,15 +7,15 @@ from typing import Any
 from airflow.sdk import DAG, chain
 
 from kafka_rebalance_airflow.factories.cancel import run_params
-from kafka_rebalance_airflow.factories.steps import KAFKA, MACROS, SOON, first_steps, last_steps, of_form
+from kafka_rebalance_airflow.factories.steps import KAFKA, MACROS, RETRY_DELAY, first_steps, form_field, last_steps
 from kafka_rebalance_airflow.fields import connection_param, review_params, settings_params
-from kafka_rebalance_airflow.notifications import tell_failure
+from kafka_rebalance_airflow.notifications import notify_of_failure
 from kafka_rebalance_airflow.operators.plan import PrepareRollbackOperator
 
 DOC = """
 ### Undo a rebalance
 
-Give the connection of the cluster, and the DAG and the id of the run. The way back is a plan of its own: what the run's
+Give the connection of the cluster, and the DAG and the id of the run. The rollback is a plan of its own: what the run's
 partitions had before, from where they are now. It is reviewed, executed and verified like any other. Partitions that
 the run never moved, or that somebody else has moved since, are left out. A run that is still moving must be cancelled
 first.
@@ -35,7 +35,7 @@ def rollback_dag(dag_id: str = "kafka_rebalance_rollback", **dag_arguments: Any)
         params={**run_params(), "kafka_conn_id": connection_param(), **settings_params(), **review_params()},
         tags=["kafka", "rebalance"],
         user_defined_macros=MACROS,
-        **{"doc_md": DOC, "on_failure_callback": tell_failure, **dag_arguments},
+        **{"doc_md": DOC, "on_failure_callback": notify_of_failure, **dag_arguments},
     ) as dag:
         claim_cluster = first_steps()
         prepare_rollback = PrepareRollbackOperator(
@@ -43,10 +43,10 @@ def rollback_dag(dag_id: str = "kafka_rebalance_rollback", **dag_arguments: Any)
             kafka_conn_id=KAFKA,
             of_dag_id="{{ params.dag_id }}",
             of_run_id="{{ params.run_id }}",
-            pace=of_form("pace"),
+            pace=form_field("pace"),
             retries=2,
-            retry_delay=SOON,
+            retry_delay=RETRY_DELAY,
         )
         chain(claim_cluster, prepare_rollback)
-        last_steps(prepare_rollback, "Approve the way back of {{ params.run_id }} on {{ params.kafka_conn_id }}?")
+        last_steps(prepare_rollback, "Approve the rollback of {{ params.run_id }} on {{ params.kafka_conn_id }}?")
     return dag

@@ -9,8 +9,8 @@ from airflow.sdk import DAG
 
 from kafka_rebalance_airflow.assets import snapshot_asset
 from kafka_rebalance_airflow.clusters import read_clusters
-from kafka_rebalance_airflow.factories.steps import SOON
-from kafka_rebalance_airflow.notifications import tell_failure
+from kafka_rebalance_airflow.factories.steps import RETRY_DELAY
+from kafka_rebalance_airflow.notifications import notify_of_failure
 from kafka_rebalance_airflow.operators.recording import RecordSnapshotOperator, TidyOperator
 
 DOC = """
@@ -18,7 +18,7 @@ DOC = """
 
 Every few minutes, a snapshot of each cluster is appended to the history, from which the planner learns what is written
 to each partition. Each updates an asset, `kafka_snapshot_` with the cluster's name, on which a DAG can be scheduled.
-Throttles that dead runs left are put back on the way. `tidy` thins out and drops old history, and drops old runs, as
+Throttles that dead runs left are restored first. `tidy` thins out and drops old history, and drops old runs, as
 the installation sets it.
 """
 
@@ -41,18 +41,18 @@ def snapshot_dag(file: Path | None = None, dag_id: str = "kafka_snapshot", **dag
             "max_active_runs": 1,
             "catchup": False,
             "is_paused_upon_creation": True,
-            "on_failure_callback": tell_failure,
+            "on_failure_callback": notify_of_failure,
             **dag_arguments,
         },
     ) as dag:
-        tidy = TidyOperator(task_id="tidy", retries=1, retry_delay=SOON).as_teardown()  # snapshots decide on the run
+        tidy = TidyOperator(task_id="tidy", retries=1, retry_delay=RETRY_DELAY).as_teardown()  # does not fail the run
         for one in known.clusters:
             snapshot = RecordSnapshotOperator(
                 task_id=f"snapshot_{one.name}",
                 kafka_conn_id=one.kafka_conn_id,
                 outlets=[snapshot_asset(one.name)],
                 retries=1,
-                retry_delay=SOON,
+                retry_delay=RETRY_DELAY,
             )
             snapshot >> tidy
     return dag

@@ -1,6 +1,6 @@
 """The steps that DAGs which change a cluster share: from the first check of the form, and from the review on.
 
-    check_form >> claim_cluster >> (snapshot and plan, or the way back of a run) >> review_plan ...
+    check_form >> claim_cluster >> (snapshot and plan, or the rollback of a run) >> review_plan ...
     ... >> arm >> apply_throttle >> execute_plan >> verify_plan >> remove_throttle >> finalize
 
 ``arm`` is a setup that touches nothing, and the last two are its teardowns: once it has succeeded they run whatever
@@ -29,19 +29,19 @@ from kafka_rebalance_airflow.sensors.reassignment import VerifyPlanSensor
 from kafka_rebalance_airflow.sensors.review import RemindReviewersSensor
 
 KAFKA = "{{ params.kafka_conn_id }}"
-RUN = "{{ kafka_rebalance_run(dag.dag_id, run_id) }}"  # no task's answer: the way out must find it whatever happened
+RUN = "{{ kafka_rebalance_run(dag.dag_id, run_id) }}"  # no XCom: the clean-up must find it whatever happened
 MACROS = {"kafka_rebalance_run": run_uri}
-SOON = timedelta(seconds=10)
+RETRY_DELAY = timedelta(seconds=10)
 WEEK, YEAR = timedelta(days=7).total_seconds(), timedelta(days=365).total_seconds()
 
 
-def of_form(name: str) -> str:
+def form_field(name: str) -> str:
     """The template of a part of the form, as JSON."""
     return f"{{{{ ti.xcom_pull(task_ids='check_form')['{name}'] | tojson }}}}"
 
 
 def first_steps() -> BaseOperator:
-    """Check the form, and wait for one's turn on the cluster; returns the last of them."""
+    """Check the form, and wait for the cluster lock; returns the last of them."""
     check_form = CheckFormOperator(task_id="check_form")
     claim_cluster = ClaimClusterSensor(
         task_id="claim_cluster",
@@ -50,7 +50,7 @@ def first_steps() -> BaseOperator:
         poke_interval=15,
         timeout=WEEK,
         retries=2,
-        retry_delay=SOON,
+        retry_delay=RETRY_DELAY,
     )
     check_form >> claim_cluster
     return claim_cluster
@@ -67,9 +67,9 @@ def last_steps(planned: BaseOperator, subject: str) -> None:
     review_plan = ReviewPlanOperator(
         task_id="review_plan",
         subject=subject,
-        settings=of_form("settings"),
-        review=of_form("review"),
-        thresholds=of_form("thresholds"),
+        settings=form_field("settings"),
+        review=form_field("review"),
+        thresholds=form_field("thresholds"),
         retries=5,  # an answer that comes within seconds after the task parks can cost a try; it then asks again
         retry_delay=timedelta(seconds=5),
         **of_run,
@@ -83,7 +83,7 @@ def last_steps(planned: BaseOperator, subject: str) -> None:
     )
     settings = "{{ ti.xcom_pull(task_ids='review_plan')['settings'] | tojson }}"
     digest = "{{ ti.xcom_pull(task_ids='review_plan')['digest'] }}"
-    step = {**of_run, "approved_digest": digest, "retry_delay": SOON}
+    step = {**of_run, "approved_digest": digest, "retry_delay": RETRY_DELAY}
     arm = ArmOperator(task_id="arm", retries=2, **step)
     apply_throttle = ApplyThrottleOperator(task_id="apply_throttle", settings=settings, retries=2, **step)
     execute_plan = ExecutePlanOperator(task_id="execute_plan", settings=settings, retries=2, **step)
@@ -91,15 +91,15 @@ def last_steps(planned: BaseOperator, subject: str) -> None:
         task_id="verify_plan",
         settings=settings,
         interval="{{ params.check_interval }}",
-        timeout=YEAR,  # large plans in short windows take long, and stalls are watched
+        timeout=YEAR,  # large plans in short windows take long; `max_run_time` of the form ends a run in good order
         retries=3,  # it goes on where the last try was, so that a retry costs nothing
         **{**step, "retry_delay": timedelta(seconds=5)},
     )
     remove_throttle = RemoveThrottleOperator(
-        task_id="remove_throttle", retries=5, retry_exponential_backoff=True, retry_delay=SOON, **of_run
+        task_id="remove_throttle", retries=5, retry_exponential_backoff=True, retry_delay=RETRY_DELAY, **of_run
     )
     finalize = FinalizeOperator(
-        task_id="finalize", beside=[remind_reviewers.task_id], retries=2, retry_delay=SOON, **of_run
+        task_id="finalize", ignored_tasks=[remind_reviewers.task_id], retries=2, retry_delay=RETRY_DELAY, **of_run
     )
     planned >> remind_reviewers
     chain(planned, review_plan, arm, apply_throttle, execute_plan, verify_plan)

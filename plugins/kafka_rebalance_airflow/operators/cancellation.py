@@ -1,4 +1,4 @@
-"""End a run by its name."""
+"""Cancel a run by its name."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from kafka_rebalance_airflow.claims import ACTIVE
+from kafka_rebalance_airflow.clean_up import clean_up_run, pending_cancels
 from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.operators.plan import find_run
 from kafka_rebalance_airflow.sensors.review import WAITING
-from kafka_rebalance_airflow.way_out import take_way_out
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from rebalance_lib.execution import Run
 
-REVIEW_TASK = "review_plan"
+ARM_TASK, REVIEW_TASK = "arm", "review_plan"
+FINISHED = ("success", "failed", "skipped", "upstream_failed", "removed")
 
 
-class _OfRunOperator(BaseOperator):
+class OfRunOperator(BaseOperator):
     """A step about another run.
 
     :param of_dag_id: the DAG of the run.
@@ -37,10 +39,10 @@ class _OfRunOperator(BaseOperator):
         self.of_run_id = of_run_id
 
     def find_run(self, context: Context) -> Run:
-        """The run, which may have left nothing yet if Airflow knows it.
+        """The run, which may have written nothing yet if Airflow knows it.
 
         Raises:
-            AirflowFailException: Airflow does not know it, and it has left nothing.
+            AirflowFailException: Airflow does not know it, and it has written nothing.
         """
         from rebalance_lib.execution import Run
 
@@ -48,35 +50,51 @@ class _OfRunOperator(BaseOperator):
             return Run(run_uri(self.of_dag_id, self.of_run_id))
         return find_run(self.of_dag_id, self.of_run_id)
 
+    def is_active(self, context: Context) -> bool:
+        """Whether the run goes on."""
+        return bool(context["ti"].get_dr_count(dag_id=self.of_dag_id, run_ids=[self.of_run_id], states=ACTIVE))
 
-class AskToCancelOperator(_OfRunOperator):
-    """Ask a run to end: at its next check it cancels its moves under way and puts back the throttles."""
+    def task_state(self, context: Context, task_id: str) -> str:
+        """The state of a task of the run."""
+        found = context["ti"].get_task_states(dag_id=self.of_dag_id, task_ids=[task_id], run_ids=[self.of_run_id])
+        return str(found.get(self.of_run_id, {}).get(task_id))
+
+
+def triggered_by(context: Context) -> str:
+    """Who triggered the run of this task: the user, or what Airflow calls the run where it knows none."""
+    return str(getattr(context["dag_run"], "triggering_user_name", None) or context["run_id"])
+
+
+class AskToCancelOperator(OfRunOperator):
+    """Request that a run ends: at its next check it cancels its moves under way and restores the throttles."""
 
     def execute(self, context: Context) -> str:
-        """Leave the wish with the run."""
-        from rebalance_lib.execution import ask_to_cancel
+        """Write the request."""
+        from rebalance_lib.execution import Kind, make_request
 
         run = self.find_run(context)
-        by = getattr(context["dag_run"], "triggering_user_name", None) or context["run_id"]
-        ask_to_cancel(run.artifacts, str(by))
-        self.log.info("%s is asked to end", run.uri)
+        self.log.info("%s: %s", run.uri, make_request(run.artifacts, Kind.CANCEL, by=triggered_by(context)))
         return run.uri
 
 
-class CleanUpOperator(_OfRunOperator):
-    """Make sure that nothing of a run is left: if it died, its moves under way are cancelled and throttles put back."""
+class CleanUpOperator(OfRunOperator):
+    """Make sure that nothing of a run is left: if it died, its moves under way are cancelled and throttles restored."""
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Take the run's way out in its place; does nothing if the run took it."""
-        run = self.find_run(context)
-        self._refuse_if_reviewed(context)
-        return take_way_out(run, context, self.log, of=(self.of_dag_id, self.of_run_id))
+        """Clean up in the run's place; does nothing if the run did."""
+        from rebalance_lib.execution import Kind, make_request
+        from rebalance_lib.execution.requests import forget_requests
 
-    def _refuse_if_reviewed(self, context: Context) -> None:
-        """A person must end a run that waits for one: nothing else can answer in its place."""
-        states = context["ti"].get_task_states(dag_id=self.of_dag_id, task_ids=[REVIEW_TASK], run_ids=[self.of_run_id])
-        if states.get(self.of_run_id, {}).get(REVIEW_TASK) in WAITING:
+        run = self.find_run(context)
+        if self.task_state(context, REVIEW_TASK) in WAITING:
             raise AirflowFailException(
                 f"the run {self.of_run_id} of {self.of_dag_id} cannot be approved any more, but still waits for its "
-                "review, and has the cluster until then: reject it there"
+                "review, and holds the cluster lock until then: reject it there"
             )
+        requests = pending_cancels(run)
+        cleaned = clean_up_run(run, context, self.log, of=(self.of_dag_id, self.of_run_id))
+        if not self.is_active(context):
+            forget_requests(run.artifacts, pending_cancels(run))  # it has ended: when it is cleared, it starts anew
+        elif requests and not pending_cancels(run) and self.task_state(context, ARM_TASK) not in FINISHED:
+            make_request(run.artifacts, Kind.CANCEL, by=requests[0].by)  # the run has yet to read it, and goes on else
+        return cleaned

@@ -1,4 +1,4 @@
-"""The steps that change the cluster, and those that put it right again. Each can be run again at any moment."""
+"""The steps that change the cluster, and those that clean up after them. Each can be run again at any moment."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from kafka_rebalance_airflow.claims import take_claim
+from kafka_rebalance_airflow.clean_up import clean_up_run, refuse_if_cancelled
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 from kafka_rebalance_airflow.links import PlanPageLink
 from kafka_rebalance_airflow.notifications import FINISHED, STARTED, notify_from
+from kafka_rebalance_airflow.run_lock import execution_lock
 from kafka_rebalance_airflow.templates import as_object
-from kafka_rebalance_airflow.way_out import refuse_if_cancelled, take_way_out
-from kafka_rebalance_airflow.wishes import asking
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -49,8 +49,8 @@ class PlanOperator(BaseOperator):
 class ArmOperator(PlanOperator):
     """Check, touching nothing, that the plan is the approved one; from here on the clean-up will run.
 
-    The cluster must be this run's still: a run that is cleared much later may find another one on it. A run that was
-    cancelled may go on from here.
+    This run must hold the cluster lock still: a run that is cleared much later may find another one on the cluster. A
+    run that was cancelled goes on from here after it was cleared.
     """
 
     def execute(self, context: Context) -> None:
@@ -68,9 +68,9 @@ class ArmOperator(PlanOperator):
         self.log.info("armed: remove_throttle and finalize now run whatever happens")
 
 
-class SettledOperator(PlanOperator):
+class ExecutionOperator(PlanOperator):
     """
-    A step on an approved plan that depends on how the plan is carried out.
+    A step on an approved plan that depends on how the plan is executed.
 
     :param settings: throttle, caps, window and the rest, as `rebalance_lib.execution.Settings` reads them, or JSON of
         such an object.
@@ -88,62 +88,69 @@ class SettledOperator(PlanOperator):
 
         return Settings.from_dict(as_object(self.settings))
 
-    def throttled(self, cluster: Cluster, job: Job, context: Context) -> list[int]:
-        """Check that the plan may be carried out, and throttle what is left of it."""
-        from rebalance_lib.errors import DriftError
-        from rebalance_lib.execution import preflight, set_throttles
 
-        take_claim(context, job.cluster_id)
-        settings = self.read_settings()
-        try:
-            found = preflight(cluster, job, settings)
-        except DriftError as error:  # waiting mends much, but not this
-            raise AirflowFailException(str(error)) from error
-        for remark in found.remarks:
-            self.log.warning(remark)
-        brokers = set_throttles(cluster, job, found.status, settings)
-        self.log.info("throttled to %s bytes/s on brokers %s", settings.pace.throttle, brokers)
-        return brokers
+def begin_execution(cluster: Cluster, job: Job, settings: Settings, log: Any) -> list[int]:
+    """Check that the plan may be executed, note that it is, and throttle the brokers that take part; returns these.
+
+    Raises:
+        AirflowFailException: The cluster is no longer what the plan was made for.
+        ClusterError: The plan must not be executed now.
+    """
+    from rebalance_lib.errors import DriftError
+    from rebalance_lib.execution import preflight, set_throttles
+
+    try:
+        found = preflight(cluster, job, settings)
+    except DriftError as error:  # waiting repairs much, but not this
+        raise AirflowFailException(str(error)) from error
+    for remark in found.remarks:
+        log.warning(remark)
+    brokers = set_throttles(cluster, job, found.status, settings, log=log.info)
+    log.info("throttled to %s bytes/s on brokers %s", settings.pace.throttle, brokers)
+    return brokers
 
 
-class ApplyThrottleOperator(SettledOperator):
-    """Check that the plan may be carried out, and throttle its moves."""
+class ApplyThrottleOperator(ExecutionOperator):
+    """Check that the plan may be executed, and throttle the brokers that take part."""
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Set the throttle."""
         from rebalance_lib.execution import Run
 
-        with self.open_cluster() as cluster:
-            brokers = self.throttled(cluster, Run(self.run_uri).job(self.approved_digest), context)
-        return {"rate": self.read_settings().pace.throttle, "brokers": brokers}
+        run = Run(self.run_uri)
+        job, settings = run.job(self.approved_digest), self.read_settings()
+        take_claim(context, job.cluster_id)
+        with self.open_cluster() as cluster, execution_lock(run, cluster.clock):
+            brokers = begin_execution(cluster, job, settings, self.log)
+        return {"rate": settings.pace.throttle, "brokers": brokers}
 
 
-class ExecutePlanOperator(SettledOperator):
+class ExecutePlanOperator(ExecutionOperator):
     """
     Begin the first moves of the plan, as many as the caps allow; the sensor that follows begins the others.
 
-    The throttle is made sure of first: cleared on its own, this task runs after the clean-up took the throttle off.
+    The throttle is set here too: cleared on its own, this task runs after the clean-up has removed it.
     """
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Check that the plan may be carried out, then begin."""
+        """Check that the plan may be executed, then begin."""
         from rebalance_lib.execution import Executor, Run, add_partitions
 
-        job = Run(self.run_uri).job(self.approved_digest)
-        with self.open_cluster() as cluster:
-            self.throttled(cluster, job, context)
+        run = Run(self.run_uri)
+        job, settings = run.job(self.approved_digest), self.read_settings()
+        take_claim(context, job.cluster_id)
+        with self.open_cluster() as cluster, execution_lock(run, cluster.clock) as watch:
+            begin_execution(cluster, job, settings, self.log)
             if added := add_partitions(cluster, job):
                 self.log.info("%s partitions were added", len(added))
-            report = Executor(
-                cluster, job, self.read_settings(), tell=self.log.info, ask_rate=asking(self.kafka_conn_id)
-            ).check()
+            report = Executor(cluster, job, settings, log=self.log.info, watch=watch).check()
         self.log.info("%s", report)
-        notify_from(context, STARTED, f"a rebalance over {self.kafka_conn_id} has begun: {report}")
+        notify_from(context, STARTED, f"a rebalance of {self.kafka_conn_id} has begun: {report}")
         return {"state": str(report.state), "text": str(report)}
 
 
-class WayOutOperator(BaseOperator):
-    """A step that runs whatever happened: what it needs is in the run's directory, and no other task's answer.
+class TeardownOperator(BaseOperator):
+    """A step that runs whatever happened: what it needs is in the run's directory, and no XCom of another task.
 
     :param kafka_conn_id: connection to the cluster.
     :param run_uri: the run's artifacts.
@@ -159,40 +166,40 @@ class WayOutOperator(BaseOperator):
         self.run_uri = run_uri
 
 
-class RemoveThrottleOperator(WayOutOperator):
-    """The way out: moves still under way are cancelled, and every throttle that stood before the run is put back.
+class RemoveThrottleOperator(TeardownOperator):
+    """The clean-up: moves still under way are cancelled, and the throttles that were set before the run are restored.
 
-    Does nothing for a run that was never approved. A plan that was reached has no move under way.
+    Does nothing for a run that was never approved. A plan that was completed has no move under way.
     """
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Restore what was saved; fails, and is retried, while something cannot be reached."""
         from rebalance_lib.execution import Run
 
-        return take_way_out(Run(self.run_uri), context, self.log, kafka_conn_id=self.kafka_conn_id)
+        return clean_up_run(Run(self.run_uri), context, self.log, kafka_conn_id=self.kafka_conn_id)
 
 
-class FinalizeOperator(WayOutOperator):
+class FinalizeOperator(TeardownOperator):
     """Elect the preferred leaders, compare the cluster with the plan, write the record of the run and the report.
 
     Fails if any step of the run failed: a run whose clean-up went well would otherwise end as a success.
 
-    :param beside: tasks whose failure is none of the run's.
+    :param ignored_tasks: tasks whose failure does not fail the run.
     """
 
-    def __init__(self, *, beside: Sequence[str] = (), **kwargs: Any) -> None:
+    def __init__(self, *, ignored_tasks: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.beside = beside
+        self.ignored_tasks = ignored_tasks
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Finish what can be finished, and say how it ended."""
-        from rebalance_lib.execution import Run, conclude
+        from rebalance_lib.execution import Run, finalize_run
 
         failed = self._failed(context)
         run = Run(self.run_uri)
         review = run.review()
         with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
-            outcome = conclude(
+            outcome = finalize_run(
                 cluster,
                 run,
                 run.settings(),
@@ -203,13 +210,13 @@ class FinalizeOperator(WayOutOperator):
         self.log.info("%s; report in %s", outcome.verdict, outcome.report)
         if failed:
             raise AirflowFailException(f"failed: {', '.join(failed)}. {outcome.verdict} Report: {outcome.report}")
-        if not outcome.reached:
+        if not outcome.completed:
             raise AirflowFailException(f"{outcome.verdict} Report: {outcome.report}")
-        notify_from(context, FINISHED, f"the rebalance over {self.kafka_conn_id} is done: {outcome.verdict}")
+        notify_from(context, FINISHED, f"the rebalance of {self.kafka_conn_id} is done: {outcome.verdict}")
         return {"verdict": outcome.verdict, "report": outcome.report}
 
     def _failed(self, context: Context) -> list[str]:
         run_id = context["run_id"]
         states = context["ti"].get_task_states(dag_id=context["dag"].dag_id, run_ids=[run_id])[run_id]
-        ended = {task: str(state) for task, state in states.items() if task not in self.beside}
+        ended = {task: str(state) for task, state in states.items() if task not in self.ignored_tasks}
         return sorted(task for task, state in ended.items() if state in ("failed", "upstream_failed"))

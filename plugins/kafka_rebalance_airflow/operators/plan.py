@@ -1,4 +1,4 @@
-"""The steps before anything changes: snapshot and plan, or the way back of a run."""
+"""The steps before anything changes: snapshot and plan, or the rollback of a run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 import rebalance_lib
+from kafka_rebalance_airflow.clean_up import clean_up_run, restore_stale
 from kafka_rebalance_airflow.config import artifacts_uri, history_uri, run_uri
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 from kafka_rebalance_airflow.links import PlanPageLink, SparkUiLink
 from kafka_rebalance_airflow.storage import handed_over
 from kafka_rebalance_airflow.templates import as_list, as_object
-from kafka_rebalance_airflow.way_out import put_right, take_way_out
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -32,24 +32,24 @@ class SnapshotTopologyOperator(BaseOperator):
 
     Its consumer groups are kept too; if they cannot be read, a warning says so, and the snapshot is without them.
 
-    Throttles that dead runs left are put back first, and if this run has begun before, it takes its way out.
+    Throttles that dead runs left are restored first, and if this run has begun before, it is cleaned up.
 
     :param kafka_conn_id: connection to the cluster.
-    :param below: a name below the run's directory, for runs about several clusters; empty for none.
-    :param mend: whether throttles that dead runs left are put back; without it nothing is changed.
+    :param subdirectory: of the run's directory, for runs about several clusters; empty for none.
+    :param restore: whether throttles that dead runs left are restored; without it nothing is changed.
 
     Returns the run's URI, the history's, and a few figures.
     """
 
-    template_fields: Sequence[str] = ("kafka_conn_id", "below")
+    template_fields: Sequence[str] = ("kafka_conn_id", "subdirectory")
     ui_color = "#e3eefa"
     operator_extra_links = (PlanPageLink(),)
 
-    def __init__(self, *, kafka_conn_id: str, below: str = "", mend: bool = True, **kwargs: Any) -> None:
+    def __init__(self, *, kafka_conn_id: str, subdirectory: str = "", restore: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.kafka_conn_id = kafka_conn_id
-        self.below = below
-        self.mend = mend
+        self.subdirectory = subdirectory
+        self.restore = restore
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Take the snapshot."""
@@ -57,12 +57,12 @@ class SnapshotTopologyOperator(BaseOperator):
         from rebalance_lib.cluster import groups_or_none, take_snapshot
         from rebalance_lib.history import append_snapshot
 
-        run = begin_run(context, self.kafka_conn_id, self.below)
-        if self.mend:
-            take_way_out(run, context, self.log)
+        run = begin_run(context, self.kafka_conn_id, self.subdirectory)
+        if self.restore:
+            clean_up_run(run, context, self.log)
         with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
-            if self.mend:
-                put_right(cluster, context, self.log)
+            if self.restore:
+                restore_stale(cluster, context, self.log)
             snapshot = take_snapshot(cluster)
             groups = groups_or_none(cluster, tell=self.log.warning)
         run.write_snapshot(snapshot)
@@ -80,14 +80,14 @@ class SnapshotTopologyOperator(BaseOperator):
         return found
 
 
-def begin_run(context: Context, kafka_conn_id: str, below: str = "") -> Run:
+def begin_run(context: Context, kafka_conn_id: str, subdirectory: str = "") -> Run:
     """The run of this context; what it is about is noted in its directory, for those who come by its name."""
     from rebalance_lib.artifacts import RUN
     from rebalance_lib.execution import Run
 
     dag_id, run_id = context["dag"].dag_id, context["run_id"]
     uri = run_uri(dag_id, run_id)
-    run = Run(f"{uri}/{below}" if below else uri)
+    run = Run(f"{uri}/{subdirectory}" if subdirectory else uri)
     run.artifacts.write_json(RUN, {"dag_id": dag_id, "run_id": run_id, "kafka_conn_id": kafka_conn_id})
     return run
 
@@ -95,7 +95,7 @@ def begin_run(context: Context, kafka_conn_id: str, below: str = "") -> Run:
 class ComputePlacementOperator(SparkSubmitOperator):
     """Plan one or more runs in one Spark job.
 
-    A run that has begun takes its way out first: from here on its plan may be another one.
+    A run that has begun is cleaned up first: from here on its plan may be another one.
 
     :param run_uris: the runs' artifacts, with their snapshots: one, or several as a list or its JSON.
     :param request: what is asked for, as `rebalance_lib.planner.Request` reads it, or JSON of such an object.
@@ -140,7 +140,7 @@ class ComputePlacementOperator(SparkSubmitOperator):
 
         uris, hours = as_list(self.run_uris), float(self.history_hours)
         for uri in uris:
-            take_way_out(Run(uri), context, self.log)
+            clean_up_run(Run(uri), context, self.log)
         arguments = [
             *(word for uri in uris for word in ("--run", uri)),
             *("--request", json.dumps(as_object(self.request))),
@@ -152,7 +152,7 @@ class ComputePlacementOperator(SparkSubmitOperator):
 
 
 class PrepareRollbackOperator(BaseOperator):
-    """Plan the way back of a run: what its partitions had before, from where they are now.
+    """Plan the rollback of a run: what its partitions had before, from where they are now.
 
     :param kafka_conn_id: connection to the cluster.
     :param of_dag_id: the DAG of the run to undo.
@@ -186,9 +186,9 @@ class PrepareRollbackOperator(BaseOperator):
         from rebalance_lib.plan.pace import Pace
 
         undone, into = find_run(self.of_dag_id, self.of_run_id), begin_run(context, self.kafka_conn_id)
-        take_way_out(into, context, self.log)
+        clean_up_run(into, context, self.log)
         with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
-            put_right(cluster, context, self.log)
+            restore_stale(cluster, context, self.log)
             pace = Pace.from_dict(as_object(self.pace))
             plan = prepare_rollback(cluster, undone, into, pace, tell=self.log.warning)
         self.log.info("%s partitions go back", len(plan))

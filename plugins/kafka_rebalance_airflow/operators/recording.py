@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
+from kafka_rebalance_airflow.clean_up import restore_stale
 from kafka_rebalance_airflow.config import artifacts_uri, compact_history_after, history_uri, keep_history, keep_runs
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
-from kafka_rebalance_airflow.way_out import put_right
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RecordSnapshotOperator(BaseOperator):
-    """Append a snapshot of a cluster to the history; throttles that dead runs left are put back first.
+    """Append a snapshot of a cluster to the history; throttles that dead runs left are restored first.
 
     :param kafka_conn_id: connection to the cluster.
     """
@@ -37,7 +37,7 @@ class RecordSnapshotOperator(BaseOperator):
         from rebalance_lib.history import append_snapshot
 
         with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
-            put_right(cluster, context, self.log)
+            restore_stale(cluster, context, self.log)
             snapshot = take_snapshot(cluster)
         file = append_snapshot(Artifacts(history_uri()), snapshot)
         self.log.info("%s replicas are in %s", snapshot.replicas.num_rows, file.name)

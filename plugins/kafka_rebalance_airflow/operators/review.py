@@ -12,9 +12,9 @@ from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from kafka_rebalance_airflow import notifications
+from kafka_rebalance_airflow.clean_up import clean_up_run, refuse_if_cancelled
 from kafka_rebalance_airflow.links import PlanPageLink, plan_page_url
 from kafka_rebalance_airflow.templates import as_object
-from kafka_rebalance_airflow.way_out import refuse_if_cancelled, take_way_out
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -33,7 +33,7 @@ class ReviewPlanOperator(ApprovalOperator):
 
     :param kafka_conn_id: connection to the cluster.
     :param run_uri: the run's artifacts.
-    :param settings: how the plan is carried out; the person may change throttle and caps.
+    :param settings: how the plan is executed; the person may change throttle and caps.
     :param review: ``automatic``, ``limits``, ``approvers``, ``timeout_hours``, as `form.read_form` makes them.
     :param thresholds: under these the cluster is even enough.
 
@@ -76,8 +76,8 @@ class ReviewPlanOperator(ApprovalOperator):
 
         run, summary = self._planned()
         refuse_if_cancelled(context, run)
-        # What had begun before the review was cleared takes its way out, and its answer is void.
-        take_way_out(run, context, self.log, kafka_conn_id=self.kafka_conn_id)
+        # What had begun before the review was cleared is cleaned up, and its answer is void.
+        clean_up_run(run, context, self.log, kafka_conn_id=self.kafka_conn_id)
         run.artifacts.remove_files([REVIEW, PROGRESS])
         self._skip_if_even(summary)
         review = as_object(self.review)
@@ -117,7 +117,7 @@ class ReviewPlanOperator(ApprovalOperator):
         self.validate_chosen_options([chosen])
         candidate = shown["options"][chosen]
         self.options = [self.APPROVE, self.REJECT]  # from here on it is one or the other
-        take_way_out(run, context, self.log, kafka_conn_id=self.kafka_conn_id)
+        clean_up_run(run, context, self.log, kafka_conn_id=self.kafka_conn_id)
         if candidate is None:
             run.artifacts.write_json(REVIEW, {"candidate": None, "chosen_options": [chosen], **answered})
             return super().execute_complete(context, {**event, "params_input": {}})

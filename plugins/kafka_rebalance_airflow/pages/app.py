@@ -18,7 +18,7 @@ from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.pages import content
 from kafka_rebalance_airflow.pages.listing import listed_runs, run_state
 from kafka_rebalance_airflow.pages.rendering import fragment, page
-from kafka_rebalance_airflow.pages.standing import AUDIT, FLEET, Documents, standing
+from kafka_rebalance_airflow.pages.run_status import AUDIT, FLEET, Documents, run_status
 from rebalance_lib.artifacts import PLAN, REVIEW, Artifacts
 from rebalance_lib.errors import InvalidInputError
 
@@ -55,7 +55,7 @@ def run(request: Request, dag_id: str, run_id: str, session: SessionDep, candida
     if artifacts is None or found is None or (found.summary is None and found.fleet is None):
         return page(request, "missing.html.j2", named, status_code=404)
     named |= {
-        "standing": standing(found, run_state(session, dag_id, run_id)),
+        "status": run_status(found, run_state(session, dag_id, run_id)),
         "files": [name for name, path in FILES.items() if artifacts.exists(path)],
         "uri": artifacts.uri,
     }
@@ -75,13 +75,13 @@ def run(request: Request, dag_id: str, run_id: str, session: SessionDep, candida
 
 @app.get("/progress/{dag_id}/{run_id:path}", dependencies=[may_read_run])
 def progress(dag_id: str, run_id: str, session: SessionDep) -> JSONResponse:
-    """Where the run stands now, as data and as the part of the page that shows it."""
+    """The status of the run now, as data and as the part of the page that shows it."""
     artifacts = _artifacts(dag_id, run_id)
     found = Documents.read(artifacts) if artifacts else None
     if found is None or found.summary is None:
         return JSONResponse({"detail": "no plan yet"}, status_code=404)
-    stands = standing(found, run_state(session, dag_id, run_id))
-    answer: dict[str, Any] = {"state": stands.state, "label": stands.label, "over": stands.over}
+    status = run_status(found, run_state(session, dag_id, run_id))
+    answer: dict[str, Any] = {"state": status.state, "label": status.label, "over": status.over}
     html = fragment("progress.html.j2", progress=found.progress) if found.progress else ""
     return JSONResponse({**answer, "progress": found.progress, "html": html}, headers={"Cache-Control": "no-store"})
 

@@ -66,7 +66,9 @@ def record(audit: dict[str, Any]) -> dict[str, Any]:
     moves = audit["moves"]
     began = [move["began"] for move in moves]
     ended = [move["ended"] for move in moves if move["ended"]]
-    events = sorted((*audit["throttles"], *audit["other"]), key=lambda event: str(event["at"]))
+    events = sorted(
+        (*audit["throttles"], *audit.get("requests", ()), *audit["other"]), key=lambda event: str(event["at"])
+    )
     return {
         "verdict": audit["verdict"],
         "approved_by": audit["approved_by"],
@@ -74,14 +76,16 @@ def record(audit: dict[str, Any]) -> dict[str, Any]:
         "moves": len(moves),
         "open": len(moves) - len(ended),
         "bytes": sum(move["bytes"] for move in moves),
+        "set_aside": dict(list(audit.get("set_aside", {}).items())[:EVENTS_SHOWN]),
+        "set_aside_count": len(audit.get("set_aside", {})),
         "began": min(began, default=None),
         "ended": max(ended, default=None),
-        "events": [_told(event) for event in events[:EVENTS_SHOWN]],
+        "events": [_described(event) for event in events[:EVENTS_SHOWN]],
         "more_events": max(0, len(events) - EVENTS_SHOWN),
     }
 
 
-def _told(event: dict[str, Any]) -> dict[str, str]:
+def _described(event: dict[str, Any]) -> dict[str, str]:
     facts = {key: value for key, value in event.items() if key not in ("at", "event") and value not in (None, [], {})}
     return {
         "at": str(event["at"]),

@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from kafka_rebalance_airflow.config import artifacts_uri, run_uri
 from kafka_rebalance_airflow.pages.content import chosen_name
-from kafka_rebalance_airflow.pages.standing import Documents, standing
+from kafka_rebalance_airflow.pages.run_status import Documents, run_status
 from rebalance_lib.artifacts import Artifacts
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _row(dag_id: str, run_id: str, state: str, run_after: Any) -> dict[str, Any]
     found = Documents.read(Artifacts(run_uri(dag_id, run_id)))
     about = _about_many(found.fleet) if found.fleet is not None else _about_one(found)
     at = run_after.isoformat(timespec="seconds")
-    return {"run_id": run_id, "at": at, "standing": standing(found, state), **about}
+    return {"run_id": run_id, "at": at, "status": run_status(found, state), **about}
 
 
 def _about_one(found: Documents) -> dict[str, Any]:

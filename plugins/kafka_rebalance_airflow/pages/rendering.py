@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from kafka_rebalance_airflow.pages.standing import share
+from kafka_rebalance_airflow.pages.run_status import share
 from rebalance_lib import __version__
 from rebalance_lib.report.durations import human_seconds
 from rebalance_lib.report.summary import BROKERS_SHOWN

@@ -1,4 +1,4 @@
-"""One run per cluster: wait for one's turn."""
+"""One run per cluster: wait until the cluster lock is free."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from kafka_rebalance_airflow.claims import Claim, told
+from kafka_rebalance_airflow.claims import Claim, describe
+from kafka_rebalance_airflow.clean_up import refuse_if_cancelled
 from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
-from kafka_rebalance_airflow.way_out import refuse_if_cancelled
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class ClaimClusterSensor(BaseSensorOperator):
-    """Claim a cluster for this run; as long as another run has it, or another tool moves replicas, wait or fail.
+    """Lock a cluster for this run; as long as another run holds the lock, or another tool moves replicas, wait or fail.
 
-    Runs of this Airflow are known by their claims; who moves replicas from outside, from another Airflow too, is seen
+    Runs of this Airflow are known by their locks; who moves replicas from outside, from another Airflow too, is seen
     in Kafka.
 
     :param kafka_conn_id: connection to the cluster.
@@ -38,7 +38,7 @@ class ClaimClusterSensor(BaseSensorOperator):
         self.on_busy = on_busy
 
     def poke(self, context: Context) -> bool:
-        """Claim the cluster if it is free, unless somebody asked to end the run meanwhile."""
+        """Lock the cluster if it is free, unless somebody asked to cancel the run meanwhile."""
         from rebalance_lib.execution import Run
 
         refuse_if_cancelled(context, Run(run_uri(context["dag"].dag_id, context["run_id"])))
@@ -46,7 +46,7 @@ class ClaimClusterSensor(BaseSensorOperator):
             claim = Claim(cluster.cluster_id(), context)
             busy = self._moves(cluster, claim)
             if busy is None and (other := claim.take()):
-                busy = told(other)
+                busy = describe(other)
         if busy is None:
             return True
         if self.on_busy == "fail":
@@ -55,7 +55,7 @@ class ClaimClusterSensor(BaseSensorOperator):
         return False
 
     def _moves(self, cluster: Cluster, claim: Claim) -> str | None:
-        """Who moves replicas though no run has the cluster; moves of this one, cleared and run again, are its own."""
+        """Who moves replicas though no run holds the lock; moves of this one, cleared and run again, are its own."""
         moving = [] if claim.own() or claim.other() else sorted(map(str, cluster.reassignments()))
         if not moving:
             return None

@@ -1,6 +1,6 @@
-// Asks now and then where the run stands; a state that is another one has another page.
+// Polls the status of the run; another state has another page.
 const { progress, state } = document.currentScript.dataset;
-async function look() {
+async function poll() {
   if (document.hidden) return;
   const answer = await fetch(progress, { credentials: "same-origin" });
   if (!answer.ok) return;
@@ -9,4 +9,4 @@ async function look() {
   document.getElementById("label").textContent = now.label;
   document.getElementById("progress").innerHTML = now.html; // escaped where it was made
 }
-setInterval(() => look().catch(() => {}), 3000);
+setInterval(() => poll().catch(() => {}), 3000);

@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import json
+import threading
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
-from kafka_rebalance_airflow import claims
+from kafka_rebalance_airflow import claims, run_lock
 from kafka_rebalance_airflow.claims import Claim
 from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.operators.cancellation import AskToCancelOperator, CleanUpOperator
-from kafka_rebalance_airflow.operators.execution import ExecutePlanOperator, RemoveThrottleOperator
+from kafka_rebalance_airflow.operators.execution import ExecutePlanOperator, FinalizeOperator, RemoveThrottleOperator
 from kafka_rebalance_airflow.operators.plan import ComputePlacementOperator, SnapshotTopologyOperator, begin_run
+from kafka_rebalance_airflow.operators.recording import RecordSnapshotOperator
 from kafka_rebalance_airflow.operators.review import ReviewPlanOperator
 from kafka_rebalance_airflow.sensors.claim import ClaimClusterSensor
+from kafka_rebalance_airflow.sensors.reassignment import VerifyPlanSensor
+from kafka_rebalance_airflow.triggers.reassignment import PlanTrigger
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import take_snapshot
-from rebalance_lib.execution import Run, stale_throttles
-from rebalance_lib.execution.throttles.apply import RATES, REPLICA_LISTS
+from rebalance_lib.execution import Kind, Run, make_request
+from rebalance_lib.execution.requests import read_requests
+from rebalance_lib.execution.throttles.config import RATES, REPLICA_LISTS
+from rebalance_lib.execution.throttles.saved import BACKUP, DAMAGED, SAVED, stale_throttles
+from rebalance_lib.file_lock import InUseError
 from rebalance_lib.plan import Plan
 from rebalance_lib.report import publish_plan
 from rebalance_lib.topology import TopicPartition
 from tests.everywhere import wait_for_lists, wait_for_replicas
+from tests.waiting import wait_for
 
 DAG = "kafka_rebalance"
 SLOW = {"throttle": "1000"}
@@ -37,10 +45,11 @@ class Airflow:
 
     def __init__(self):
         self.active = set()
+        self.ended = set()
         self.states = {}
 
     def get_dr_count(self, dag_id, run_ids, states=None):
-        return len({(dag_id, run_ids[0])} & self.active)
+        return len({(dag_id, run_ids[0])} & (self.active if states else self.active | self.ended))
 
     def get_task_states(self, dag_id, run_ids, task_ids=None):
         return {run_ids[0]: self.states}
@@ -112,7 +121,7 @@ def clean_up(airflow, run_id):
 
 @pytest.mark.parametrize("answer", [None, {"candidate": None, "chosen_options": ["Reject"]}])
 def test_a_run_that_was_never_approved_cancels_nothing(airflow, cluster, topic, answer):
-    name = topic("way-out-unapproved", [[1]], size=3_000_000)
+    name = topic("clean-up-unapproved", [[1]], size=3_000_000)
     goal = {TopicPartition(name, 0): [2]}
     unapproved = planned(airflow.context("unapproved"), cluster, goal)
     if answer:
@@ -128,7 +137,7 @@ def test_a_run_that_was_never_approved_cancels_nothing(airflow, cluster, topic, 
 
 
 def test_moves_of_another_run_to_the_same_brokers_are_left_alone(airflow, cluster, topic):
-    name, other = topic("way-out-same", [[1]], size=3_000_000), topic("way-out-left", [[1]])
+    name, other = topic("clean-up-same", [[1]], size=3_000_000), topic("clean-up-left", [[1]])
     goal = {TopicPartition(name, 0): [2]}
     dead = planned(airflow.context("dead"), cluster, goal)
     step = approved(dead, SLOW)
@@ -136,22 +145,22 @@ def test_moves_of_another_run_to_the_same_brokers_are_left_alone(airflow, cluste
     saved = {"topics": {other: {REPLICA_LISTS[0]: {"before": None, "added": ["0:1"]}}}, "brokers": {}}
     dead.artifacts.write_json("throttles.json", {"cluster_id": cluster.cluster_id(), **saved})
     _, alive = moving(airflow.context("alive"), cluster, goal, SLOW)
-    told = "the run alive of kafka_rebalance has the cluster, so that no move is cancelled"
-    with pytest.raises(AirflowFailException, match=told):
+    refused = "the run alive of kafka_rebalance holds the cluster lock, so that no move is cancelled"
+    with pytest.raises(AirflowFailException, match=refused):
         RemoveThrottleOperator(task_id="remove_throttle", **step).execute(airflow.context("dead"))
-    wait_for_lists(cluster, other, {})  # what it had left is put back
+    wait_for_lists(cluster, other, {})  # what it had left is restored
     assert stale_throttles(dead.artifacts) == []
-    with pytest.raises(AirflowFailException, match=told):
+    with pytest.raises(AirflowFailException, match=refused):
         clean_up(airflow, "dead")
     assert cluster.reassignments()
-    assert clean_up(airflow, "alive")["topics"] == 1, "the run that has the cluster can be ended itself"
+    assert clean_up(airflow, "alive")["topics"] == 1, "the run that holds the lock can be ended itself"
     assert cluster.reassignments() == {}
     RemoveThrottleOperator(task_id="remove_throttle", **alive).execute(airflow.context("alive"))
 
 
 @pytest.mark.parametrize("cleared", ["snapshot_topology", "compute_placement", "review_plan"])
 def test_moves_without_a_throttle_are_wound_up_before_another_plan(airflow, cluster, topic, slow, cleared):
-    name = topic(f"way-out-{cleared}", [[1]], size=3_000_000)
+    name = topic(f"clean-up-{cleared}", [[1]], size=3_000_000)
     slow(name)
     context = airflow.context("one")
     run, step = moving(context, cluster, {TopicPartition(name, 0): [2]}, {})
@@ -177,7 +186,7 @@ def test_a_run_that_waits_for_its_turn_can_be_cancelled(airflow, cluster):
     sensor = ClaimClusterSensor(task_id="claim_cluster", kafka_conn_id="k")
     assert not sensor.poke(second)
     assert ask(airflow, "two") == run_uri(DAG, "two")
-    with pytest.raises(AirflowFailException, match="ada asked to cancel the run"):
+    with pytest.raises(AirflowFailException, match="cancel requested by ada"):
         sensor.poke(second)
     assert clean_up(airflow, "two") == {"topics": 0, "brokers": []}
 
@@ -190,7 +199,7 @@ def test_a_run_that_nobody_knows_cannot_be_cancelled(airflow):
 
 
 def test_a_run_that_was_cancelled_while_it_waits_for_its_review_must_be_rejected(airflow, cluster, topic):
-    name = topic("way-out-review", [[1]])
+    name = topic("clean-up-review", [[1]])
     context = airflow.context("one")
     run = planned(context, cluster, {TopicPartition(name, 0): [2]})
     airflow.states["review_plan"] = "awaiting_input"
@@ -200,3 +209,119 @@ def test_a_run_that_was_cancelled_while_it_waits_for_its_review_must_be_rejected
     airflow.states["review_plan"] = "failed"
     assert clean_up(airflow, "one") == {"topics": 0, "brokers": []}
     assert not Run(run.uri).has_begun()
+
+
+def test_a_cancel_of_an_approved_run_that_has_yet_to_begin_is_not_lost_by_its_clean_up(airflow, cluster, topic):
+    name = topic("clean-up-early", [[1]])
+    run = planned(airflow.context("one"), cluster, {TopicPartition(name, 0): [2]})
+    approved(run, {})
+    ask(airflow, "one")
+    clean_up(airflow, "one")
+    assert [str(request).split(" at ")[0] for request in read_requests(run.artifacts)] == ["cancel requested by ada"]
+    airflow.states["arm"] = "success"
+    clean_up(airflow, "one")
+    assert read_requests(run.artifacts) == []
+
+
+def test_a_cancel_of_a_run_that_has_ended_does_not_cancel_its_next_start(airflow):
+    airflow.ended.add((DAG, "one"))
+    ask(airflow, "one")
+    clean_up(airflow, "one")
+    assert read_requests(Artifacts(run_uri(DAG, "one"))) == []
+
+
+def logged_errors(capsys):
+    return [line for line in capsys.readouterr().out.splitlines() if "[error " in line]
+
+
+@pytest.mark.parametrize("damaged", ["", "{", "{}", "null"])
+def test_damaged_throttles_of_a_dead_run_stop_no_snapshot_and_are_logged(airflow, tmp_path, capsys, damaged):
+    dead = tmp_path / DAG / "dead"
+    dead.mkdir(parents=True)
+    for name in (SAVED, BACKUP):
+        (dead / name).write_text(damaged)
+    record = RecordSnapshotOperator(task_id="snapshot", kafka_conn_id="k")
+    assert record.execute(airflow.context("one", "kafka_snapshot"))["replicas"] >= 0
+    errors = logged_errors(capsys)
+    assert len(errors) == 1
+    assert f"throttles that the dead run {dead.as_uri()} left: " in errors[0]
+    assert "damaged" in errors[0]
+    assert (dead / DAMAGED).read_text() == damaged
+    snapshot = SnapshotTopologyOperator(task_id="snapshot_topology", kafka_conn_id="k")
+    assert snapshot.execute(airflow.context("one"))["brokers"] == 4
+    assert logged_errors(capsys) == [], "once is enough"
+
+
+def test_a_plan_that_another_process_executes_is_neither_executed_nor_cleaned_up(airflow, cluster, topic, monkeypatch):
+    monkeypatch.setattr(run_lock, "LOCK_SECONDS", 0.2)
+    name = topic("clean-up-locked", [[1]], size=3_000_000)
+    context = airflow.context("one")
+    run, step = moving(context, cluster, {TopicPartition(name, 0): [2]}, SLOW)
+    executes = {**step, "approved_digest": run.plan().digest, "settings": SLOW}
+    tasks = [
+        ExecutePlanOperator(task_id="execute_plan", **executes),
+        VerifyPlanSensor(task_id="verify_plan", **executes),
+        RemoveThrottleOperator(task_id="remove_throttle", **step),
+    ]
+    reports = []
+    with run.artifacts.locked(make=True):
+        for task in tasks:
+            with pytest.raises(InUseError, match=r"another process still executes the plan .* tried again"):
+                task.execute(context)
+        PlanTrigger(interval=1, **executes)._execute_plan(reports.append, threading.Event())
+        assert reports[0]["status"] == "lost"
+        assert "another process still executes the plan" in reports[0]["message"]
+        assert cluster.reassignments()
+    tasks[-1].execute(context)
+    assert cluster.reassignments() == {}
+
+
+def test_a_triggerer_does_not_go_on_with_a_run_that_was_cleaned_up_meanwhile(airflow, cluster, topic):
+    name = topic("clean-up-before", [[1]], size=3_000_000)
+    context = airflow.context("one")
+    run, step = moving(context, cluster, {TopicPartition(name, 0): [2]}, SLOW)
+    RemoveThrottleOperator(task_id="remove_throttle", **step).execute(context)
+    trigger = PlanTrigger(interval=1, approved_digest=run.plan().digest, settings=SLOW, **step)
+    reports = []
+    trigger._execute_plan(reports.append, threading.Event())
+    assert [report["status"] for report in reports] == ["cancelled"]
+    assert cluster.reassignments() == {}
+
+
+def test_partitions_that_were_set_aside_fail_the_run_with_the_reason_and_what_to_do(airflow, cluster, topic):
+    name, other = topic("clean-up-aside", [[1]]), topic("clean-up-moved", [[1]])
+    context = airflow.context("one")
+    goal = {TopicPartition(name, 0): [2], TopicPartition(other, 0): [2]}
+    run = planned(context, cluster, goal)
+    step = approved(run, {})
+    make_request(run.artifacts, Kind.EXCLUDE_TOPICS, [name], by="ada")
+    executes = {**step, "approved_digest": run.plan().digest, "settings": {}}
+    ExecutePlanOperator(task_id="execute_plan", **executes).execute(context)
+    wait_for_replicas(cluster, other, {0: (2,)})
+    verify = VerifyPlanSensor(task_id="verify_plan", **executes)
+    refused = rf"1 partitions were set aside \({name}-0: exclude_topics .* requested by ada .*clear execute_plan"
+    with pytest.raises(AirflowFailException, match=refused):
+        wait_for(lambda: ended(verify, context))
+    RemoveThrottleOperator(task_id="remove_throttle", **step).execute(context)
+    with pytest.raises(AirflowFailException, match=rf"Set aside: {name}-0: exclude_topics"):
+        FinalizeOperator(task_id="finalize", **step).execute(context)
+    wait_for_replicas(cluster, name, {0: (1,)})
+    ExecutePlanOperator(task_id="execute_plan", **executes).execute(context)  # cleared, it goes on with them
+    wait_for_replicas(cluster, name, {0: (2,)})
+    assert wait_for(lambda: ended(verify, context))["status"] == "completed"
+    RemoveThrottleOperator(task_id="remove_throttle", **step).execute(context)
+
+
+def ended(sensor, context):
+    """What the sensor ends with; None while it would go on in the triggerer."""
+    try:
+        return sensor.execute(context)
+    except TaskDeferred:
+        return None
+
+
+@pytest.mark.parametrize("interval", ["0", "-1", "nan", "inf"])
+def test_an_interval_that_is_none_is_refused(interval):
+    step = {"kafka_conn_id": "k", "run_uri": "file:///nothing", "approved_digest": "d", "settings": {}}
+    with pytest.raises(AirflowFailException, match=r"interval is .* seconds: give 0.1 to"):
+        VerifyPlanSensor(task_id="verify_plan", interval=interval, **step).execute({})
