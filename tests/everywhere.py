@@ -1,7 +1,7 @@
-"""What every single broker tells: each hears of a change in its own time, and a client may ask any of them.
+"""What every single broker shows: each learns of a change in its own time, and a client may ask any of them.
 
-A test that changes something waits here until all brokers have heard of it, so that whoever looks next sees it; and one
-that looks at what came out waits until all of them tell the same.
+A test that changes something waits here until all brokers have learned of it, so that whoever reads next sees it; and
+one that checks what came out waits until all of them show the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import ClusterError
-from rebalance_lib.execution.throttles.apply import RATES, REPLICA_LISTS
+from rebalance_lib.execution.throttles.config import RATES, REPLICA_LISTS
 from tests.waiting import SECONDS, wait_for
 
 PASSING = (ClusterError, KafkaError, OSError)
@@ -86,34 +86,53 @@ def _partitions(topic: str) -> Callable[[Ask, int], dict[int, Any]]:
     return of_one
 
 
+def lists_everywhere(cluster: Cluster, topic: str) -> dict[int, dict[str, str] | None]:
+    """The lists of throttled replicas of a topic, as each broker shows them."""
+    return everywhere(cluster, _settings(topic, REPLICA_LISTS))
+
+
 def wait_for_lists(cluster: Cluster, topic: str, expected: Mapping[str, str]) -> None:
-    """Wait until every broker tells these lists of throttled replicas of a topic, and no others."""
+    """Wait until every broker shows these lists of throttled replicas of a topic, and no others."""
     _wait(cluster, _settings(topic, REPLICA_LISTS), dict(expected))
 
 
 def rates(cluster: Cluster, brokers: Collection[int], keys: Sequence[str] = RATES) -> dict[int, dict[str, str]]:
-    """The rates that each of these brokers tells of itself, inherited ones too."""
+    """The rates that each of these brokers shows of itself, inherited ones too."""
     return {
         broker: {key: value.value for key, value in cluster.broker_config(broker, keys).items()} for broker in brokers
     }
 
 
-def wait_for_rates(cluster: Cluster, expected: Mapping[int, Mapping[str, str]], keys: Sequence[str] = RATES) -> None:
+def wait_for_rates(
+    cluster: Cluster,
+    expected: Mapping[int, Mapping[str, str]],
+    keys: Sequence[str] = RATES,
+    *,
+    seconds: float = SECONDS,
+) -> None:
     """Wait until these brokers have these rates."""
-    wait_for(lambda: rates(cluster, expected.keys(), keys), expected, passing=PASSING)
+    wait_for(lambda: rates(cluster, expected.keys(), keys), expected, seconds=seconds, passing=PASSING)
 
 
-def wait_for_replicas(cluster: Cluster, topic: str, expected: Mapping[int, Sequence[int]]) -> None:
-    """Wait until every broker tells these replicas of the partitions of a topic."""
-
+def _replicas(topic: str) -> Callable[[Ask, int], dict[int, list[int]]]:
     def of_one(ask: Ask, broker: int) -> dict[int, list[int]]:
         return {number: list(entry.replica_nodes) for number, entry in _partitions(topic)(ask, broker).items()}
 
-    _wait(cluster, of_one, {number: list(replicas) for number, replicas in expected.items()})
+    return of_one
+
+
+def replicas_everywhere(cluster: Cluster, topic: str) -> dict[int, dict[int, list[int]]]:
+    """The replicas of the partitions of a topic, as each broker shows them."""
+    return everywhere(cluster, _replicas(topic))
+
+
+def wait_for_replicas(cluster: Cluster, topic: str, expected: Mapping[int, Sequence[int]]) -> None:
+    """Wait until every broker shows these replicas of the partitions of a topic."""
+    _wait(cluster, _replicas(topic), {number: list(replicas) for number, replicas in expected.items()})
 
 
 def wait_for_in_sync(cluster: Cluster, topic: str, expected: Mapping[int, Collection[int]]) -> None:
-    """Wait until every broker tells these in-sync replicas of the partitions of a topic."""
+    """Wait until every broker shows these in-sync replicas of the partitions of a topic."""
 
     def of_one(ask: Ask, broker: int) -> dict[int, set[int]]:
         return {number: set(entry.isr_nodes) for number, entry in _partitions(topic)(ask, broker).items()}
@@ -122,7 +141,7 @@ def wait_for_in_sync(cluster: Cluster, topic: str, expected: Mapping[int, Collec
 
 
 def wait_for_leaders(cluster: Cluster, topic: str, expected: Mapping[int, int]) -> None:
-    """Wait until every broker tells these leaders of the partitions of a topic."""
+    """Wait until every broker shows these leaders of the partitions of a topic."""
 
     def of_one(ask: Ask, broker: int) -> dict[int, int]:
         return {number: entry.leader_id for number, entry in _partitions(topic)(ask, broker).items()}
@@ -157,7 +176,7 @@ def wait_for_alive(cluster: Cluster, expected: Collection[int]) -> None:
 
 
 def set_topic(cluster: Cluster, topic: str, changes: Mapping[str, str | None]) -> None:
-    """Set these settings of a topic, None deletes; returns when every broker tells them."""
+    """Set these settings of a topic, None deletes; returns when every broker shows them."""
     cluster.alter_topic_config(topic, changes)
 
     def of_one(ask: Ask, broker: int) -> dict[str, str | None]:
@@ -168,7 +187,7 @@ def set_topic(cluster: Cluster, topic: str, changes: Mapping[str, str | None]) -
 
 
 def set_broker(cluster: Cluster, broker: int, changes: Mapping[str, str | None]) -> None:
-    """Set these dynamic settings of a broker, None deletes; returns when it tells them."""
+    """Set these dynamic settings of a broker, None deletes; returns when it shows them."""
     cluster.alter_broker_config(broker, changes)
 
     def told() -> dict[str, str | None]:
@@ -179,7 +198,7 @@ def set_broker(cluster: Cluster, broker: int, changes: Mapping[str, str | None])
 
 
 def set_default(cluster: Cluster, values: Mapping[str, str]) -> None:
-    """Set dynamic settings that all brokers inherit; they hear of it in their own time."""
+    """Set dynamic settings that all brokers inherit; brokers learn of it in their own time."""
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     configs = [resource.AlterableConfig(name=key, config_operation=0, value=value) for key, value in values.items()]
     entry = resource(resource_type=ConfigResourceType.BROKER.value, resource_name="", configs=configs)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.execution import Executor, Job, leave, live_assignment, preflight, set_throttles
+from rebalance_lib.execution import Executor, Job, clean_up, preflight, set_throttles, stalls
+from rebalance_lib.execution.commands.plan_state import live_assignment
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
 from tests.intervals import shorten
@@ -31,7 +32,7 @@ def make_job(tmp_path):
 
 @pytest.fixture
 def started(cluster):
-    """``started(job, settings)`` is an engine behind preflight and throttles; in the end, all is put back."""
+    """``started(job, settings)`` is an executor after preflight, with throttles set; the test ends with a clean-up."""
     jobs = []
 
     def start(job, chosen, **options):
@@ -41,4 +42,11 @@ def started(cluster):
 
     yield start
     for job, chosen in jobs:
-        leave(cluster, job, chosen)
+        clean_up(cluster, job, chosen)
+
+
+@pytest.fixture
+def stalls_at_once(monkeypatch):
+    """What rests has stalled, though the throttle explains it: how long it may rest is tested in test_stalls."""
+    monkeypatch.setattr(stalls, "PARTITION_FETCH", 0)
+    monkeypatch.setattr(stalls, "QUOTA_WINDOW_SECONDS", 0)

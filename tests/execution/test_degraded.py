@@ -1,4 +1,4 @@
-"""A cluster that is not whole: brokers that are down or hang, and a user who may not do everything.
+"""A degraded cluster: brokers that are down or hang, and a user who may not do everything.
 
 The tests stop and start brokers of one cluster of their own. Each says which brokers are to be down; what the one
 before it left down stays so if it fits. Numbers are those of docs/execution.md.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from dataclasses import replace
 
 import pytest
@@ -19,20 +20,21 @@ from rebalance_lib.cluster import Cluster, Replica
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.execution import (
     Executor,
-    State,
-    Status,
-    cancel_own,
-    leave,
+    Kind,
+    RunState,
+    clean_up,
+    finalize_run,
+    make_request,
     preflight,
-    restore_throttles,
-    runner,
     set_throttles,
-    stale_throttles,
 )
+from rebalance_lib.execution.cancellation import cancel_own
+from rebalance_lib.execution.plan_status import Status
 from rebalance_lib.execution.records.journal import read_journal
-from rebalance_lib.execution.runner import finish
 from rebalance_lib.execution.stalls import Cause
-from rebalance_lib.execution.throttles.apply import RATES, dynamic_rates, request_rate
+from rebalance_lib.execution.throttles.config import RATES, dynamic_rates
+from rebalance_lib.execution.throttles.restore import restore_throttles
+from rebalance_lib.execution.throttles.saved import stale_throttles
 from rebalance_lib.plan import Plan, PlanEntry
 from rebalance_lib.topology import TopicPartition
 from sandbox import Sandbox
@@ -57,6 +59,7 @@ CONFIG = {
 }
 READER, PASSWORD = "reader", "planted-Pa55word"
 FOREVER = {**SMALL_FETCHES, "broker.session.timeout.ms": "600000"}  # brokers count as alive, whatever they do
+finalize = sys.modules[finalize_run.__module__]
 THROTTLED = dict.fromkeys(RATES, str(SLOW))
 
 
@@ -109,7 +112,7 @@ def degraded(started_brokers):
         cancel_and_unthrottle(cluster)
 
 
-def test_a_user_who_may_not_reassign_is_told_what_is_missing(degraded, make_job):
+def test_a_user_who_may_not_reassign_is_refused_with_what_is_missing(degraded, make_job):
     degraded.down()
     name = degraded.topic("degraded-acl", [[1]])
     job = make_job(degraded.cluster, name, [[2]])
@@ -138,9 +141,10 @@ def test_a_user_who_may_not_reassign_is_told_what_is_missing(degraded, make_job)
                 preflight(reading, job)
             return str(refusal.value)
 
-        wait_for(refused, lambda reason: missing in reason)  # brokers hear of rights a moment later
+        wait_for(refused, lambda reason: missing in reason)  # brokers learn of rights a moment later
 
 
+@pytest.mark.usefixtures("stalls_at_once")
 def test_a_receiver_that_hangs_but_is_not_fenced_is_named_and_the_rest_goes_on(new_kafka, make_job):
     kafka = new_kafka(brokers=2, racks=0, config=FOREVER)
     with kafka.admin() as admin:
@@ -152,16 +156,16 @@ def test_a_receiver_that_hangs_but_is_not_fenced_is_named_and_the_rest_goes_on(n
         plan = Plan.from_entries([PlanEntry("foo", 0, (2,)), PlanEntry("foo", 1, (1,), (other,))])
         job = replace(make_job(cluster, "foo", [[2], [1]]), plan=plan)
         set_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
-        engine = Executor(cluster, job, chosen)
-        wait_for(lambda: engine.check().progress.bytes_copied > 0)
-        report = engine.check()
+        executor = Executor(cluster, job, chosen)
+        wait_for(lambda: executor.check().progress.bytes_copied > 0)
+        report = executor.check()
         assert report.log_dirs_left == 1
         kafka.pause(2)
-        request_rate(job.artifacts, FAST, "a test")
-        wait_for(lambda: engine.check().log_dirs_left, 0)
-        wait_for(lambda: [stall.cause for stall in engine.check().stalls], [Cause.NOT_ANSWERING])
-        hanging = engine.check()
-        assert (hanging.state, [stall.broker for stall in hanging.stalls]) == (State.MOVING, [2])
+        make_request(job.artifacts, Kind.LOG_DIR_THROTTLE, FAST, by="a test")
+        wait_for(lambda: executor.check().log_dirs_left, 0)
+        wait_for(lambda: [stall.cause for stall in executor.check().stalls], [Cause.NOT_ANSWERING])
+        hanging = executor.check()
+        assert (hanging.state, [stall.broker for stall in hanging.stalls]) == (RunState.MOVING, [2])
         assert hanging.progress.bytes_copied >= report.progress.bytes_copied, "what it had when it last answered counts"
         with Cluster({"bootstrap_servers": [kafka.nodes[broker].address for broker in (2, 1)]}) as anew:
             assert len(anew.alive_brokers()) == 2
@@ -171,22 +175,22 @@ def test_a_dead_receiver_keeps_no_other_move_from_beginning(degraded, make_job):
     degraded.down(4)
     name, cluster = degraded.topic("degraded-receiver", [[1], [1]], size=1_000_000), degraded.cluster
     job, chosen = make_job(cluster, name, [[4], [2]]), settings(throttle=SLOW)
-    engine = Executor(cluster, job, chosen)
-    assert "1 moves wait for brokers [4], which are down" in engine.check().holds[0]
+    executor = Executor(cluster, job, chosen)
+    assert f"{name}-0 waits: brokers [4], which are to receive it, are down" in executor.check().holds
     wait_for(lambda: list(cluster.reassignments()), [TopicPartition(name, 1)])
-    wait_for(lambda: dynamic_rates(cluster, 2, RATES), THROTTLED)
+    wait_for(lambda: dynamic_rates(cluster, [2], RATES)[2], THROTTLED)
     degraded.down()
-    wait_for(lambda: engine.check() and dynamic_rates(cluster, 4, RATES), THROTTLED)
+    wait_for(lambda: executor.check() and dynamic_rates(cluster, [4], RATES)[4], THROTTLED)
     assert begun(job) == {f"{name}-0": 1, f"{name}-1": 1}
-    assert leave(cluster, job, chosen).left == {}
+    assert clean_up(cluster, job, chosen).left == {}
 
 
 def test_08_an_unhealthy_replica_that_does_not_move_is_named_first(degraded, make_job):
     degraded.down(4)
     name = degraded.topic("degraded-08", [[1, 4]])
-    for target in ([1, 3], [3, 4]):
-        with pytest.raises(ClusterError, match=r"under-replicated \(degraded-08-0\), replicas on brokers \[4\]"):
-            preflight(degraded.cluster, make_job(degraded.cluster, name, [target]))
+    with pytest.raises(ClusterError, match=r"under-replicated \(degraded-08-0\), replicas on brokers \[4\]"):
+        preflight(degraded.cluster, make_job(degraded.cluster, name, [[3, 4]]))
+    preflight(degraded.cluster, make_job(degraded.cluster, name, [[1, 3]]))  # away from the one that is down
 
 
 def test_under_min_isr_only_partitions_at_risk_begin(degraded, make_job):
@@ -197,42 +201,42 @@ def test_under_min_isr_only_partitions_at_risk_begin(degraded, make_job):
     report = Executor(degraded.cluster, job, settings()).check()
     assert f"1 partitions are short of in-sync replicas: {name}-0" in report.holds[0]
     assert begun(job) == {f"{name}-0": 1}
-    assert run_to_end(degraded.cluster, job, settings()).state is State.REACHED
+    assert run_to_end(degraded.cluster, job, settings()).state is RunState.COMPLETED
     assert begun(job) == {f"{name}-0": 1, f"{name}-1": 1}
 
 
-def test_leaders_that_do_not_change_are_told_and_written_down(degraded, make_job, monkeypatch):
+def test_leaders_that_do_not_change_are_logged_and_recorded(degraded, make_job, monkeypatch):
     degraded.down(4)
     name, cluster = degraded.topic("degraded-leaders", [[4, 2], [2, 4]]), degraded.cluster
     tp = TopicPartition(name, 0)
     assert cluster.elect_preferred_leaders([tp, TopicPartition(name, 1)]) == {tp: "PreferredLeaderNotAvailableError"}
-    job, told = make_job(cluster, name, [[4, 2]]), []
-    look = runner.read_status
+    job, logged = make_job(cluster, name, [[4, 2]]), []
+    read = finalize.read_status
 
     def all_in_sync(*arguments, **options):  # as it was when the last move ended, a moment before the broker died
-        status = look(*arguments, **options)
+        status = read(*arguments, **options)
         status.by_partition[tp] = Status.DONE
         return status
 
-    monkeypatch.setattr(runner, "read_status", all_in_sync)
-    finish(cluster, job, settings(), approved_by="a test", approved_at="now", tell=told.append)
-    assert told == [f"1 preferred leaders were not elected ({tp}): PreferredLeaderNotAvailableError"]
+    monkeypatch.setattr(finalize, "read_status", all_in_sync)
+    finalize.finalize(cluster, job, settings(), approved_by="a test", approved_at="now", log=logged.append)
+    assert logged == [f"1 preferred leaders were not elected ({tp}): PreferredLeaderNotAvailableError"]
     [noted] = [one for one in read_journal(job.artifacts) if one["event"] == "leaders not elected"]
     assert noted["reasons"] == {str(tp): "PreferredLeaderNotAvailableError"}
     assert not any(one["event"] == "leaders elected" for one in read_journal(job.artifacts))
 
 
-def test_07_throttles_are_set_on_live_brokers_only_and_skips_are_told(degraded, make_job):
+def test_07_throttles_are_set_on_live_brokers_only_and_skips_are_reported(degraded, make_job):
     degraded.down(4)
     name, cluster = degraded.topic("degraded-07", [[1, 4]], size=1_000_000), degraded.cluster
     job, chosen = make_job(cluster, name, [[2, 3]], repair=True), settings(throttle=SLOW, pause_under_min_isr=False)
     brokers = set_throttles(cluster, job, preflight(cluster, job, chosen).status, chosen)
     assert brokers == [1, 2, 3]
     wait_for_rates(cluster, dict.fromkeys(brokers, THROTTLED))
-    assert Executor(cluster, job, chosen).check().state is State.MOVING
+    assert Executor(cluster, job, chosen).check().state is RunState.MOVING
     degraded.kafka.kill(3)  # it has no time to tell the controller
     degraded.down(3, 4)
-    restored = leave(cluster, job, chosen)
+    restored = clean_up(cluster, job, chosen)
     assert (restored.brokers, list(restored.left)) == ([1, 2], ["broker 3"])
     assert "not alive" in restored.left["broker 3"]
     wait_for_lists(cluster, name, {})
@@ -243,7 +247,7 @@ def test_07_throttles_are_set_on_live_brokers_only_and_skips_are_told(degraded, 
     assert stale_throttles(job.artifacts) == []
 
 
-def test_14_a_cancel_onto_dead_originals_is_refused_and_the_way_is_forward(degraded, make_job, tmp_path):
+def test_14_a_cancel_onto_dead_originals_is_refused_and_the_move_goes_on(degraded, make_job, tmp_path):
     degraded.down(4)
     name, other, cluster = degraded.topic("degraded-14", [[1]]), "degraded-14-other", degraded.cluster
     degraded.topic(other, [[1, 2]])

@@ -1,4 +1,4 @@
-"""How a plan is carried out, as people and forms write it."""
+"""How a plan is executed, as people and forms write it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.execution import Settings
-from rebalance_lib.execution.settings import OnStall
+from rebalance_lib.execution.settings import OnStall, check_seconds
 from rebalance_lib.plan.pace import Order
 from rebalance_lib.window import Window
 
@@ -49,11 +49,26 @@ def test_a_form_gives_text_and_0_is_no_limit():
         ({"window": "22:00-06:00 Nowhere/Town"}, "cannot be read"),
         ({"window": "22:00-22:00"}, "is empty"),
         ({"stall_checks": 0}, "stall checks is 0: give 1 or more"),
+        ({"give_up_after": "nan"}, "give up after is nan seconds: give 0.1 to"),
+        ({"give_up_after": 0}, "give up after is 0.0 seconds"),
+        ({"max_run_time": "inf"}, "max run time is inf seconds"),
+        ({"max_run_time": True}, "max run time is True: give a number"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_words(given, message):
     with pytest.raises(InvalidInputError, match=message):
         Settings.from_dict(given)
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), float("-inf"), 0, -1, 0.05, 1e9])
+def test_seconds_that_no_clock_can_wait_are_refused(seconds):
+    with pytest.raises(InvalidInputError, match=r"interval is .* seconds: give 0.1 to 3.16224e\+07"):
+        check_seconds("interval", seconds)
+
+
+@pytest.mark.parametrize("seconds", [0.1, 3, 366 * 86_400])
+def test_seconds_from_a_tenth_to_a_year_are_taken(seconds):
+    check_seconds("interval", seconds)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,17 @@ import pytest
 from rebalance_lib.cluster import HeldReplica, LogDir, PartitionMetadata, Reassignment
 from rebalance_lib.execution.plan_status import PlanStatus, Status
 from rebalance_lib.execution.progress import Copy, Sizes
-from rebalance_lib.execution.stalls import Cause, Evidence, StallWatch, copying, diagnose, needed_rates
+from rebalance_lib.execution.stalls import (
+    QUOTA_WINDOW_SECONDS,
+    Cause,
+    Evidence,
+    StallWatch,
+    allowed_rests,
+    copying,
+    diagnose,
+    late_replicas,
+    needed_rates,
+)
 from rebalance_lib.topology import TopicPartition
 
 TP = TopicPartition("foo", 0)
@@ -64,16 +74,16 @@ def test_a_failed_log_dir_is_named_while_nothing_has_come():
 
 def test_growing_is_not_advancing():
     watch = StallWatch(checks=3)
-    looks = [(50, 100), (60, 111), (70, 122)]  # copied, whole: it lacks 50, 51, 52
-    stalled = [watch.observe([Copy(TP, 3, *look)], at) for at, look in enumerate(looks)]
+    checks = [(50, 100), (60, 111), (70, 122)]  # copied, whole: it lacks 50, 51, 52
+    stalled = [watch.observe([Copy(TP, 3, *sizes)], at) for at, sizes in enumerate(checks)]
     assert [bool(found) for found in stalled] == [False, False, True]
     assert watch.write_rates == {TP: 11.0}
 
 
 def test_one_that_comes_nearer_now_and_then_has_not_stalled():
     watch = StallWatch(checks=3)
-    looks = [50, 50, 51, 51, 52]
-    assert not any(watch.observe([Copy(TP, 3, copied, 100)], at) for at, copied in enumerate(looks))
+    checks = [50, 50, 51, 51, 52]
+    assert not any(watch.observe([Copy(TP, 3, copied, 100)], at) for at, copied in enumerate(checks))
 
 
 def test_only_copies_that_a_move_waits_for_can_stall():
@@ -89,3 +99,64 @@ def test_only_copies_that_a_move_waits_for_can_stall():
 def test_what_is_written_counts_for_the_receiver_and_once_per_copy_for_the_sender():
     copies = [Copy(TP, 3, 0, 1), Copy(TP, 4, 0, 1)]
     assert needed_rates(copies, status(), {TP: 7.0}) == {1: 14.0, 3: 7.0, 4: 7.0}
+
+
+def ten_copies():
+    """Ten copies to broker 3, each from the same leader."""
+    tps = [TopicPartition("foo", number) for number in range(10)]
+    moving = status()
+    live, reassignments = (dict.fromkeys(tps, one[TP]) for one in (moving.live, moving.reassignments))
+    return [Copy(tp, 3, 0, 5_000_000) for tp in tps], PlanStatus(dict.fromkeys(tps, Status.MOVING), live, reassignments)
+
+
+def test_a_throttled_copy_may_rest_while_those_that_share_its_throttle_pay_back():
+    rests = allowed_rests(*ten_copies(), 1_000_000)
+    assert {round(seconds) for seconds in rests.values()} == {32}  # ten megabytes at 1 MB/s, and the quota's window
+    assert rests.keys() == {(TopicPartition("foo", number), 3) for number in range(10)}
+    [alone] = allowed_rests([COPY], status(), 10_000_000).values()
+    assert alone == pytest.approx(1.5 * (0.1 + QUOTA_WINDOW_SECONDS), rel=0.01)
+
+
+def test_copies_that_share_a_sender_count_together_though_each_has_its_own_receiver():
+    [copy, *_], moving = ten_copies()
+    apart = [copy._replace(partition=TopicPartition("foo", number), broker=10 + number) for number in range(10)]
+    assert {round(seconds) for seconds in allowed_rests(apart, moving, 1_000_000).values()} == {32}
+
+
+def test_without_a_throttle_nothing_may_rest():
+    assert allowed_rests(*ten_copies(), None) == {}
+
+
+def test_a_copy_that_rests_within_what_its_throttle_allows_has_not_stalled():
+    watch, allowed = StallWatch(checks=3), {(TP, 3): 32.0}
+    stalled = [bool(watch.observe([COPY], at, allowed)) for at in (0, 3, 6, 9, 30, 33, 36)]
+    assert stalled == [False, False, False, False, False, True, True]
+
+
+def test_a_copy_that_advances_in_time_begins_to_count_anew():
+    watch, allowed = StallWatch(checks=3), {(TP, 3): 32.0}
+    for at, copied in ((0, 10), (30, 10), (31, 11), (34, 11), (60, 11)):
+        assert not watch.observe([COPY._replace(copied=copied)], at, allowed)
+    assert watch.observe([COPY._replace(copied=11)], 64, allowed)
+
+
+def arrived(in_sync):
+    """``foo-0`` at its target, its reassignment gone."""
+    live = PartitionMetadata((1, 2, 3), frozenset(in_sync), 1, internal=False)
+    return PlanStatus({TP: Status.MOVING}, {TP: live}, {})
+
+
+def test_a_replica_that_died_after_its_copy_had_arrived_is_named():
+    [stall] = late_replicas(arrived({1, 2}), alive={1, 2})
+    assert (stall.broker, stall.cause) == (3, Cause.BROKER_DOWN)
+    assert stall.words == "it is at its target, but broker 3 is down: start it"
+
+
+def test_a_replica_at_its_target_that_lags_is_named():
+    [stall] = late_replicas(arrived({1, 2}), alive={1, 2, 3})
+    assert (stall.broker, stall.cause) == (3, Cause.OUT_OF_SYNC)
+
+
+def test_what_is_in_sync_or_still_under_way_is_not_late():
+    assert late_replicas(arrived({1, 2, 3}), alive={1, 2, 3}) == []
+    assert late_replicas(status(), alive={1, 2}) == []

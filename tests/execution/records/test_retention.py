@@ -20,7 +20,7 @@ FILES = (
     "journal/1.json",
     "audit.json",
 )
-SOON, LONG_AGO = (datetime.now(UTC) + timedelta(days=days) for days in (1, -100))
+TOMORROW, LONG_AGO = (datetime.now(UTC) + timedelta(days=days) for days in (1, -100))
 
 
 @pytest.fixture(params=["file", pytest.param("s3", marks=pytest.mark.programs)])
@@ -39,16 +39,16 @@ def make(root, *runs):
 def test_runs_without_a_sign_of_life_are_removed(root):
     make(root, "dag/one", "dag/two", "other/three")
     assert drop_old_runs(root, LONG_AGO) == []
-    assert drop_old_runs(root, SOON) == [f"{root.uri}/{run}" for run in ("dag/one", "dag/two", "other/three")]
+    assert drop_old_runs(root, TOMORROW) == [f"{root.uri}/{run}" for run in ("dag/one", "dag/two", "other/three")]
     assert (root / "dag").names() == (root / "other").names() == []
-    assert drop_old_runs(root, SOON) == []
+    assert drop_old_runs(root, TOMORROW) == []
 
 
 @pytest.mark.parametrize(
     "files",
     [
         pytest.param(["run.json"], id="it failed before its snapshot"),
-        pytest.param(["cancel.json"], id="it was cancelled before it began"),
+        pytest.param(["requests/000001-1f3a9c0e.json"], id="it was cancelled before it began"),
         pytest.param(["fleet.json", "first/run.json", "first/snapshot/x", "second/run.json"], id="of many clusters"),
     ],
 )
@@ -56,18 +56,18 @@ def test_runs_that_left_little_or_are_about_many_clusters_are_removed_too(root, 
     for name in files:
         (root / "dag/run").write_text(name, "{}")
     assert drop_old_runs(root, LONG_AGO) == []
-    assert drop_old_runs(root, SOON) == [f"{root.uri}/dag/run"]
+    assert drop_old_runs(root, TOMORROW) == [f"{root.uri}/dag/run"]
     assert (root / "dag").names() == []
 
 
-def test_throttles_that_a_run_left_behind_keep_it(root):
-    make(root, "dag/left", "dag/put-back", "dag/unreadable")
+def test_a_run_with_stale_throttles_stays(root):
+    make(root, "dag/stale", "dag/restored", "dag/unreadable")
     saved = {"cluster_id": "c", "topics": {}, "brokers": {}}
-    (root / "dag/put-back").write_json(SAVED, saved)
-    (root / "dag/left").write_json(SAVED, {**saved, "brokers": {"1": {}}})
+    (root / "dag/restored").write_json(SAVED, saved)
+    (root / "dag/stale").write_json(SAVED, {**saved, "brokers": {"1": {}}})
     (root / "dag/unreadable").write_text(SAVED, "{")
-    assert drop_old_runs(root, SOON) == [f"{root.uri}/dag/put-back"]
-    for run in ("left", "unreadable"):
+    assert drop_old_runs(root, TOMORROW) == [f"{root.uri}/dag/restored"]
+    for run in ("stale", "unreadable"):
         assert (root / "dag" / run).exists("snapshot/brokers.parquet")
 
 
@@ -76,7 +76,7 @@ def test_the_history_and_what_is_no_run_stay(root):
     for name in others:
         root.write_text(name, "")
     make(root, "dag/run")
-    assert drop_old_runs(root, SOON) == [f"{root.uri}/dag/run"]
+    assert drop_old_runs(root, TOMORROW) == [f"{root.uri}/dag/run"]
     assert all(root.exists(name) for name in others)
 
 
@@ -92,9 +92,9 @@ def test_what_was_half_removed_goes_the_next_time(root, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Artifacts, "remove", die_after_one)
         with pytest.raises(KeyboardInterrupt):
-            drop_old_runs(root, SOON)
+            drop_old_runs(root, TOMORROW)
     assert not (root / "dag/run").exists("journal")
-    assert drop_old_runs(root, SOON) == [f"{root.uri}/dag/run"]
+    assert drop_old_runs(root, TOMORROW) == [f"{root.uri}/dag/run"]
     assert not root.exists("dag/run/snapshot")
 
 

@@ -6,16 +6,10 @@ import pytest
 
 from rebalance_lib.cluster import Replica, ReplicaLogDir, take_snapshot
 from rebalance_lib.errors import DriftError
-from rebalance_lib.execution import (
-    Executor,
-    Run,
-    Settings,
-    Status,
-    apply_throttle,
-    conclude,
-    prepare_rollback,
-    restore_throttles,
-)
+from rebalance_lib.execution import Executor, Run, Settings, finalize_run, prepare_rollback
+from rebalance_lib.execution.plan_status import Status
+from rebalance_lib.execution.throttles.apply import apply_throttle
+from rebalance_lib.execution.throttles.restore import restore_throttles
 from rebalance_lib.plan import Plan, PlanEntry
 from rebalance_lib.report import publish_plan
 from rebalance_lib.topology import TopicPartition
@@ -40,7 +34,7 @@ def start(cluster, tmp_path):
 
 
 def begin(run, cluster, digest):
-    """Preflight, then everything at once, as an engine begins it; returns its report."""
+    """Preflight, then everything at once, as an executor begins it; returns its report."""
     run.preflight(cluster, digest)
     return Executor(cluster, run.job(digest), Settings()).check()
 
@@ -50,7 +44,7 @@ def finish(run, cluster):
 
 
 def end(run, cluster, failed_steps=()):
-    return conclude(cluster, run, Settings(), approved_by="a person", approved_at="now", failed_steps=failed_steps)
+    return finalize_run(cluster, run, Settings(), approved_by="a person", approved_at="now", failed_steps=failed_steps)
 
 
 def test_a_plan_is_executed_verified_and_reported(cluster, topic, start):
@@ -60,7 +54,7 @@ def test_a_plan_is_executed_verified_and_reported(cluster, topic, start):
     begin(run, cluster, digest)
     assert str(finish(run, cluster)).startswith("1 of 1 partitions done")
     outcome = end(run, cluster)
-    assert outcome.reached
+    assert outcome.completed
     assert outcome.verdict == "1 of 1 partitions are where the plan says."
     wait_for_leaders(cluster, name, {0: 3})
     page = run.artifacts.read_text("report.html")
@@ -84,7 +78,7 @@ def test_a_move_under_way_is_seen_and_not_submitted_again(cluster, topic, start)
     restore_throttles(cluster, run.artifacts)
     finish(run, cluster)
     wait_for_replicas(cluster, name, {0: (2,)})
-    assert begin(run, cluster, digest).state == "reached"
+    assert begin(run, cluster, digest).state == "completed"
 
 
 def test_a_cancelled_move_is_seen_as_stopped(cluster, topic, start):
@@ -116,7 +110,7 @@ def test_a_deleted_topic_is_left_out_and_reported(cluster, kafka, topic, start):
     assert "run-deleted-0" in run.preflight(cluster, digest).remarks[0]
     assert begin(run, cluster, digest).progress.missing == 1
     outcome = end(run, cluster)
-    assert outcome.reached
+    assert outcome.completed
     assert "1 missing: run-deleted-0" in outcome.verdict
 
 
@@ -124,11 +118,11 @@ def test_the_report_of_a_failed_run_names_the_steps(cluster, topic, start):
     name = topic("run-failed", [[1, 2]])
     run, _ = start(name, [3, 2])
     outcome = end(run, cluster, failed_steps=["execute_plan"])
-    assert not outcome.reached
+    assert not outcome.completed
     assert "Failed steps: execute_plan." in run.artifacts.read_text("report.html")
 
 
-def test_the_way_back_is_a_run_of_its_own(cluster, topic, start, tmp_path):
+def test_a_rollback_is_a_run_of_its_own(cluster, topic, start, tmp_path):
     name = topic("run-back", [[1, 2]], size=100_000)
     run, digest = start(name, [3, 2])
     begin(run, cluster, digest)
@@ -143,7 +137,7 @@ def test_the_way_back_is_a_run_of_its_own(cluster, topic, start, tmp_path):
     assert len(prepare_rollback(cluster, run, Run((tmp_path / "again").as_uri()), tell=pytest.fail)) == 0
 
 
-def test_the_way_back_of_log_dirs_names_the_former_ones(cluster, topic, tmp_path):
+def test_a_rollback_of_log_dirs_names_the_former_ones(cluster, topic, tmp_path):
     name = topic("run-back-log-dirs", [[1]], size=10_000)
     run, snapshot = Run(tmp_path.as_uri()), take_snapshot(cluster)
     replica = Replica(name, 0, 1)

@@ -1,4 +1,4 @@
-"""Throttles are put on for a plan, and afterwards exactly what stood before stands again."""
+"""Throttles are set for a whole plan at once, and afterwards exactly what was set before is set again."""
 
 from __future__ import annotations
 
@@ -6,24 +6,18 @@ import pytest
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import DriftError, InvalidInputError
-from rebalance_lib.execution import (
-    apply_throttle,
-    read_status,
-    restore_stale_throttles,
-    restore_throttles,
-    stale_throttles,
-)
-from rebalance_lib.execution.throttles.apply import (
+from rebalance_lib.execution import restore_stale_throttles
+from rebalance_lib.execution.plan_status import read_status
+from rebalance_lib.execution.throttles.apply import apply_throttle
+from rebalance_lib.execution.throttles.config import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
     RATES,
-    forget_override,
-    read_override,
-    requested_rate,
 )
-from rebalance_lib.execution.throttles.saved import SAVED
+from rebalance_lib.execution.throttles.restore import restore_throttles
+from rebalance_lib.execution.throttles.saved import DAMAGED, SAVED, stale_throttles
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
 from tests.everywhere import set_broker, set_topic, wait_for_lists, wait_for_rates
@@ -131,7 +125,7 @@ def test_a_rate_that_would_stop_replication_is_refused(topic, throttle):
         throttle(name, [1, 2], [2, 3], rate=0)
 
 
-def test_what_a_dead_run_left_is_put_back_before_the_next(cluster, topic, throttle, artifacts, tmp_path):
+def test_stale_throttles_of_a_dead_run_are_restored_before_the_next(cluster, topic, throttle, artifacts, tmp_path):
     name = topic("throttle-dead-run", [[1, 2]])
     throttle(name, [1, 2], [2, 3])
     wait_for_lists(cluster, name, {LEADER_REPLICAS: "0:1,0:2", FOLLOWER_REPLICAS: "0:3"})
@@ -146,14 +140,15 @@ def test_what_a_dead_run_left_is_put_back_before_the_next(cluster, topic, thrott
     assert restore_stale_throttles(cluster, Artifacts.at(tmp_path / "nothing here")) == {}
 
 
-def test_a_wish_that_stood_before_is_none_and_one_made_while_nobody_was_there_is_heard(tmp_path):
-    run = Artifacts(tmp_path.as_uri())
-    read_override(run, 7)
-    assert requested_rate(run) is None
-    read_override(run, 8)  # by whoever carries the run out next
-    assert requested_rate(run) == 8
-    read_override(run, None)
-    assert requested_rate(run) == 8, "a wish that was taken back still holds until another"
-    forget_override(run)
-    read_override(run, 9)
-    assert requested_rate(run) is None, "the next run begins with its own rate"
+@pytest.mark.parametrize("content", ["", "{", "{}", "null"])
+def test_a_damaged_file_of_a_dead_run_is_set_aside_and_stops_no_other(cluster, tmp_path, content):
+    runs = Artifacts.at(tmp_path / "runs")
+    (runs / "damaged").write_text(SAVED, content)
+    (runs / "stale").write_json(
+        SAVED, {"cluster_id": cluster.cluster_id(), "topics": {}, "brokers": {"1": {LEADER_RATE: NOTHING}}}
+    )
+    restored = {uri.rsplit("/", 1)[1]: what for uri, what in restore_stale_throttles(cluster, runs).items()}
+    assert (restored["stale"].brokers, restored["stale"].left) == ([1], {})
+    assert "are damaged" in restored["damaged"].left[SAVED]
+    assert (runs / "damaged").files() == [DAMAGED]
+    assert restore_stale_throttles(cluster, runs) == {}

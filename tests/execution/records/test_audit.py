@@ -1,4 +1,4 @@
-"""The record tells what happened: cancelled moves, copies between log dirs, leaders that did not change."""
+"""The record says what happened: cancelled moves, copies between log dirs, moves that ended between processes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def event(kind, at, **facts):
 
 
 def test_a_cancelled_move_ends_when_it_is_cancelled():
-    journal = [event(BEGAN, "1"), event(CANCELLED, "2", by="the way out"), event(BEGAN, "8"), event(ENDED, "9")]
+    journal = [event(BEGAN, "1"), event(CANCELLED, "2", by="the clean-up"), event(BEGAN, "8"), event(ENDED, "9")]
     assert [(m["began"], m["ended"], m["cancelled_by"]) for m in moves(journal)] == [
-        ("1", "2", "the way out"),
+        ("1", "2", "the clean-up"),
         ("8", "9", None),
     ]
 
@@ -40,9 +40,9 @@ def test_a_move_that_ended_between_two_processes_has_an_end_in_the_record(cluste
     first = Journal(job.artifacts)
     first.note(BEGAN, partition=f"{name}-0", **{"from": [1], "to": [2]}, log_dirs={}, bytes=7)
     first.flush()
-    engine = Executor(cluster, job, settings())
+    executor = Executor(cluster, job, settings())
     for _ in range(2):
-        engine.check()
+        executor.check()
     (move,) = moves(read_journal(job.artifacts))
     assert move["ended"] > move["began"]
     assert [one["event"] for one in read_journal(job.artifacts)].count(ENDED) == 1
