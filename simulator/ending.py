@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from rebalance_lib.cluster import Replica
 from rebalance_lib.topology import TopicPartition
 from simulator.configs import LOG_DIR_RATE, RATES, REPLICA_LISTS
 from simulator.ledger import LAG_SECONDS
@@ -69,14 +70,15 @@ def _may_be_refused(world: World, run: Run) -> bool:
     """Whether a plan of which nothing has begun may be refused altogether, as things are: the error says why.
 
     That is so for what concerns the plan as a whole: target brokers that are not there, reassignments of somebody else
-    under way, disks that are too small, a throttle below what is written. A partition that cannot be moved, because it
-    is out of sync, was moved by somebody else or belongs to another topic now, must not keep the others from moving.
+    under way, disks that are too small, a throttle below what is written; and for drift, since a plan that was made for
+    another cluster than this one is better made anew. A partition that is out of sync must not keep the others from
+    moving; and once something has begun, nothing may be refused.
     """
     brokers = {broker for target in run.job.targets.values() for broker in target}
     if any(not world.cluster.brokers[broker].working for broker in brokers) or world.ledger.foreign:
         return True
     error = f"{run.last_error} {run.given_up}"
-    return any(words in error for words in ("disk space", "is too low"))
+    return any(words in error for words in ("disk space", "is too low", "plan again"))
 
 
 def not_at_target(world: World, run: Run) -> dict[TopicPartition, str]:
@@ -86,6 +88,22 @@ def not_at_target(world: World, run: Run) -> dict[TopicPartition, str]:
         if tp in world.cluster.partitions and (wrong := _where(world, run, tp, target)):
             found[tp] = wrong
     return found
+
+
+def bytes_lacking(world: World, run: Run) -> float:
+    """The bytes that a run has still to copy: those that replicas of its targets, or copies within brokers, lack."""
+    now, lacking = world.scheduler.now, 0.0
+    for tp, target in run.job.targets.items():
+        partition = world.cluster.partitions.get(tp)
+        if partition is None:
+            continue
+        for broker in target:
+            log, path = partition.logs.get(broker), run.job.log_dirs.get(Replica(*tp, broker))
+            held = 0.0 if log is None else partition.size_at(log, now)
+            if log is not None and path is not None and log.path != path:
+                held = 0.0 if log.future is None else log.future.size_at(now)
+            lacking += max(0.0, partition.end_at(now) - held)
+    return lacking
 
 
 def _where(world: World, run: Run, tp: TopicPartition, target: tuple[int, ...]) -> str:
@@ -224,7 +242,7 @@ def _record(world: World, invariants: Invariants) -> None:
     found = world.disk.files.get(f"{world.uri}/{run.directory}/audit.json")
     begun = _begun(world, run)
     if found is None:
-        if begun:
+        if begun and not run.cancelled:  # the command that cancels what nobody executes any more writes no record
             invariants.violate("record", f"there is no audit.json, though {len(begun)} requests were applied")
         return
     record: dict[str, Any] = json.loads(found)

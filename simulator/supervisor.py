@@ -47,6 +47,7 @@ class Run:
     given_up: str = ""  # the error of a task that Airflow retries no more
     ended: bool = False
     tried_in_calm: bool = False
+    cancelled: bool = False  # by the command, after its process had died
     ended_at: float = 0.0
     not_at_target: set[TopicPartition] = field(default_factory=set)  # when it ended
 
@@ -156,6 +157,7 @@ class Supervisor:
         run.last_error = str(error)
         if run.steps[0] == "run" and world.cancelled:
             run.steps[0] = "cancel"
+            run.cancelled = True
         elif self._again(str(error)):
             return
         elif run.steps[0] in ("execute", "wait"):
