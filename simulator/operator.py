@@ -27,6 +27,7 @@ from rebalance_lib.execution import (
 from rebalance_lib.execution.clean_up import executing
 from rebalance_lib.execution.commands.plan_state import claim
 from rebalance_lib.execution.finalize import finalize
+from rebalance_lib.execution.records.execution import note_end
 from rebalance_lib.execution.throttles.restore import restore_stale_throttles
 from rebalance_lib.plan import Plan, PlanEntry
 from simulator.shape import Planned, Shape
@@ -122,6 +123,7 @@ def run_command(place: Place, job: Job, settings: Settings, interval: float, sai
 def cancel_command(place: Place, job: Job, settings: Settings, said: Said) -> None:
     """``kafka-rebalance cancel`` of a run that nobody executes any more."""
     clean_up_task(place, job, settings, said)
+    note_end(place.storage)
 
 
 def execute_task(place: Place, job: Job, settings: Settings, said: Said) -> None:

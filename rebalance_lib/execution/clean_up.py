@@ -26,7 +26,6 @@ from rebalance_lib.execution.messages import Log, ignore, safely
 from rebalance_lib.execution.plan_status import listing
 from rebalance_lib.execution.records import journal as events
 from rebalance_lib.execution.records.journal import Journal
-from rebalance_lib.execution.requests import forget_requests, read_requests
 from rebalance_lib.execution.settings import Settings
 from rebalance_lib.execution.throttles.restore import Restored, restore_throttles
 from rebalance_lib.execution.throttles.saved import SavedThrottles, open_saved, stale_throttles
@@ -112,8 +111,6 @@ def clean_up(cluster: Cluster, job: Job, settings: Settings, *, by: str = "", lo
         restored = restore_throttles(cluster, job.artifacts)
     else:
         restored = Restored(left=dict.fromkeys(stale_throttles(job.artifacts), kept))
-    with logged(log, "the end of the run could not be recorded, the next one begins with the requests made of it"):
-        forget_requests(job.artifacts, read_requests(job.artifacts))
     if restored.topics or restored.brokers or restored.left:
         journal.note(
             events.THROTTLE_RESTORED, topics=restored.topics, brokers=restored.brokers, left=dict(restored.left)

@@ -71,6 +71,8 @@ class Report:
         text = str(self.progress)
         if self.throttle and self.progress.rate is not None and not self.progress.finished:
             text += f"; the throttle allows {self.throttle / 1e6:.2f} MB/s for each broker"
+            if rates := [one.rate for one in self.progress.brokers.values() if one.rate is not None]:
+                text += f", the busiest receives {max(rates) / 1e6:.2f}"
         return text
 
     def __str__(self) -> str:

@@ -3,7 +3,7 @@
 There is one way to ask, from the command line and from Airflow alike: a small file in ``requests/`` of the run's
 artifacts, with who asked and when. Whoever executes the plan reads them at every check, so that a request survives a
 restart of the executor. They are numbered in the order in which they were made, and no clock is compared with another.
-A request is removed when the run has ended in good order: the next one begins with its own settings.
+A request is removed when the run is finalized: the next one begins with its own settings.
 
     pause, resume                     begin nothing until resumed; what is under way goes on
     throttle                          bytes/s between brokers

@@ -18,6 +18,7 @@ from rebalance_lib.cluster import PartitionMetadata
 from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.plan_status import Ends
+from rebalance_lib.execution.requests import forget_requests, read_requests
 from rebalance_lib.topology import TopicPartition
 
 EXECUTION = "execution.json"
@@ -60,7 +61,8 @@ def note_begin(
 
 
 def note_end(artifacts: Artifacts) -> None:
-    """Note that the run has ended in good order."""
+    """Note that the run has ended in good order: what people asked of it is over, and the next one begins anew."""
+    forget_requests(artifacts, read_requests(artifacts))
     known = read_execution(artifacts)
     if known is not None and not known.ended:
         _write(artifacts, replace(known, ended=True))
