@@ -1,6 +1,6 @@
 # `make` lists what there is. Everything runs from .venv, which `make setup` makes and every other target makes sure of.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up down test test-long unit coverage lint lock clean
+.PHONY: help setup demo up down test test-long faults unit coverage lint lock clean
 
 BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE # hundreds of short-lived Pythons would each compile Airflow anew
@@ -30,6 +30,11 @@ test: setup lint  ## everything that must hold, in about ten minutes: lint, form
 test-long: setup lint  ## the same, and what only a long run shows: every chaos case, 25 times the random cases and more
 	@echo "test-long: every chaos case, every task cleared, 10,000 cases of each comparison with Kafka; progress below"
 	$(PYTEST) --long --durations=20 $(T)
+
+N ?= 10000
+SEED ?= 1
+faults: setup  ## the executor in a simulated cluster under N=10000 schedules of faults, from SEED=1 on
+	$(BIN)/python -m simulator --schedules $(N) --seed $(SEED)
 
 unit: setup  ## the tests that need no cluster, in under a minute; make unit T="tests/plan -k digest" for some of them
 	$(PYTEST) -m "not programs" $(T)

@@ -79,7 +79,7 @@ class Schedule:
 
 def generate(seed: int) -> Schedule:
     """The schedule of a seed."""
-    rng = random.Random(seed)  # noqa: S311
+    rng = random.Random(seed)
     shape = _shape(rng)
     plan = _plan(rng, shape)
     seconds = rng.choice((5.0, 10.0, 20.0, 40.0))

@@ -57,7 +57,7 @@ class World:
     def __init__(self, schedule: Schedule, *, traced: bool = False, reads: bool = False) -> None:
         self.schedule = schedule
         self.settings = operator.supported_settings(schedule.settings)
-        self.rng = Random(f"world {schedule.seed}")  # noqa: S311
+        self.rng = Random(f"world {schedule.seed}")
         self.scheduler = Scheduler()
         self.trace = Trace(lambda: self.scheduler.now, reads=reads) if traced else None
         self.cluster = _cluster(schedule, self.rng)
@@ -97,7 +97,7 @@ class World:
         """Start a process with its own view of cluster, storage and clock."""
         number = self._numbers[step] = self._numbers.get(step, 0) + 1
         name = f"{step}#{number}"
-        rng = Random(f"{name} {self.schedule.seed}")  # noqa: S311
+        rng = Random(f"{name} {self.schedule.seed}")
         process = self.scheduler.spawn(name, lambda: main(self._place(name, directory, process, rng)))
         if self.supervisor.runs:
             self._runs[name] = self.supervisor.run
