@@ -82,22 +82,22 @@ def _by_group(rows: list[Row]) -> Iterator[tuple[str, Iterator[Row]]]:
 
 def _group_line(rows: list[Row], committed: list[Row], ends: Mapping[TopicPartition, int]) -> GroupLine:
     first = rows[0]
-    told = first["state"] != UNKNOWN
+    known = first["state"] != UNKNOWN
     members = [row for row in rows if row["member"] is not None]
     topics = {topic for row in members for topic in row["topics"] or ()} | {row["topic"] for row in committed}
-    settled = told and all(row["assignment"] is not None for row in members)
-    counts = [len(_assigned(row)) for row in members] if settled else []
+    stable = known and all(row["assignment"] is not None for row in members)
+    counts = [len(_assigned(row)) for row in members] if stable else []
     return GroupLine(
         group=first["group"],
         type=first["type"],
         state=first["state"],
         assignor=first["assignor"],
-        members=len(members) if told else None,
-        topics=len(topics) if told else None,
-        partitions=sum(counts) if settled else None,
+        members=len(members) if known else None,
+        topics=len(topics) if known else None,
+        partitions=sum(counts) if stable else None,
         least=min(counts, default=None),
         most=max(counts, default=None),
-        idle=counts.count(0) if settled else None,
+        idle=counts.count(0) if stable else None,
         lag=_lag(committed, ends),
     )
 

@@ -132,14 +132,14 @@ def plan(
     """
     directory = Artifacts.named(out)
     free_for_plans(directory)
-    with progress(output) as tell:
-        stages = Stages(tell)
+    with progress(output) as show_stage:
+        stages = Stages(show_stage)
         with stages("read", "reading"):
             cluster = read_cluster(place)
         request = Request.from_dict(with_file(given, cluster))
         past = Past(Artifacts.named(history), window) if history else None
         if past:
-            past.refuse_strangers(cluster.snapshot)
+            past.check_cluster(cluster.snapshot)
         if engine == "spark":
             plan_on_spark(cluster, request, directory, master, stages, pace=pace, past=past)
         else:
@@ -165,16 +165,16 @@ def with_file(given: dict[str, Any], cluster: ClusterFile) -> dict[str, Any]:
 
 @contextmanager
 def progress(output: Output) -> Iterator[Callable[[str], None]]:
-    """A line with the stage and the time on a terminal; elsewhere only word of what takes long unexpectedly."""
+    """A line with the stage and the time on a terminal; elsewhere only a line about what takes long unexpectedly."""
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("reading", total=None)
 
-        def tell(words: str) -> None:
+        def show_stage(words: str) -> None:
             bar.update(task, description=words)
             bar.refresh()  # the compiled loops do not let the bar's own thread run
             if not console.is_terminal and COMPILING in words:
                 output.remark(COMPILING)
 
-        yield tell
+        yield show_stage

@@ -1,4 +1,4 @@
-"""What ``kafka-rebalance plan`` tells a person in the end: candidates, brokers, files, and what to type next."""
+"""What ``kafka-rebalance plan`` prints in the end: candidates, brokers, files, and what to type next."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def show_result(output: Output, summary: dict[str, Any], out: str) -> None:
     if not summary["rates_known"] and summary["partitions_changed"]:
         output.say("Write rates are not known: one snapshot alone has none.")
     if (forecast := summary["forecast"]) and forecast["partitions"]:
-        output.say(told(forecast, summary["pace"]["throttle"]))
+        output.say(forecast_line(forecast, summary["pace"]["throttle"]))
     if (groups := summary["candidates"][summary["recommended"]]["groups"]) and groups["touched"]:
         output.say(group_line(groups))
     output.say(f"Files: {place}/plan.json is the recommended plan, {place}/review.md is for its reviewer.")
     output.say(f"Next: {next_step(summary, place)}")
 
 
-def told(forecast: dict[str, Any], throttle: int | None) -> str:
-    """How long the recommended plan takes, and whether there is room for it."""
+def forecast_line(forecast: dict[str, Any], throttle: int | None) -> str:
+    """How long the recommended plan takes, and whether log dirs overflow."""
     rate = f"at a throttle of {human_bytes(throttle)}/s" if throttle else "without a throttle"
     full = [f"{one['path']} of broker {one['broker']}" for one in forecast["log_dirs"] if one["overflows"]]
-    room = f"; log dirs would overflow: {', '.join(full)}" if full else ""
-    return f"Forecast: {human_seconds(forecast['seconds'])} {rate}{room}; the review has its waves."
+    overflow = f"; log dirs would overflow: {', '.join(full)}" if full else ""
+    return f"Forecast: {human_seconds(forecast['seconds'])} {rate}{overflow}; the review has its waves."
 
 
 def group_line(groups: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""From a request to published files: read, plan, check, write, with word of each stage; here or on Spark."""
+"""From a request to published files: read, plan, check, write, with a message for each stage; here or on Spark."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ FILES = {
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """What is being done, told to whoever waits, and how long each part took."""
+    """What is being done, shown to whoever waits, and how long each part took."""
 
-    tell: Callable[[str], None]
+    show: Callable[[str], None]
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def __call__(self, name: str, words: str) -> Iterator[None]:
         """Do one stage; its seconds add to what the stages of this name took before."""
-        self.tell(words)
+        self.show(words)
         begun = time.perf_counter()
         yield
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begun
@@ -101,7 +101,7 @@ class Past:
         """The write rates before a snapshot, where they are known."""
         return write_rates(self.history, snapshot.cluster_id, snapshot.taken_at, self.hours)
 
-    def refuse_strangers(self, snapshot: Snapshot) -> None:
+    def check_cluster(self, snapshot: Snapshot) -> None:
         """Raise if the history does not know the snapshot's cluster at all."""
         if not snapshot.cluster_id:
             raise InvalidInputError("a cluster's JSON does not say which cluster it is: leave out --history")
@@ -137,7 +137,7 @@ def plan_here(
     if cluster.groups is not None:
         with stages("groups", "looking at consumer groups"):
             choice = with_groups(choice, cluster.groups)
-    stages.tell("writing")
+    stages.show("writing")
     publish_choice(out, choice, pace)
 
 
@@ -156,11 +156,11 @@ def plan_on_spark(
         Scope.of(ClusterModel.of(cluster.snapshot), request)  # a wrong name costs no Spark
     run = out.staging()
     try:
-        stages.tell("writing the snapshot")
+        stages.show("writing the snapshot")
         for name, table in zip(("brokers", "replicas"), cluster.snapshot.tables(), strict=True):
             (run / SNAPSHOT).write_table(f"{name}.parquet", table)
         write_groups(run / SNAPSHOT, cluster.groups)
-        stages.tell("planning on Spark")
+        stages.show("planning on Spark")
         submit(run, request, master, cluster.snapshot.replicas.num_rows, pace=pace, past=past)
         if not (run / PLAN).exists("summary.json"):
             raise RebalanceError("the Spark job ended well, but left no plan")
@@ -203,8 +203,8 @@ def _complaint(stdout: str, stderr: str) -> str | None:
     spark-submit prints all that the Python program says, its stderr too, on its stdout, and Spark's own log on stderr.
     """
     lines = [line for text in (stderr, stdout) for line in text.splitlines() if line.strip()]
-    told = [line.removeprefix(COMPLAINT) for line in lines if line.startswith(COMPLAINT)]
-    return (told or lines)[-1] if lines else None
+    reported = [line.removeprefix(COMPLAINT) for line in lines if line.startswith(COMPLAINT)]
+    return (reported or lines)[-1] if lines else None
 
 
 def _driver(replicas: int) -> dict[str, str]:

@@ -49,12 +49,12 @@ def simulate(*, output: Output, place: str, plan_file: PlanFile, pace: Pace, dis
         pace,
         write_rates=rates.read_table(RATES) if rates.exists(RATES) else None,
     )
-    told = forecast.as_dict(reserve=disk_reserve)
-    show(output, forecast, told, disk_reserve)
-    output.result(told)
+    document = forecast.as_dict(reserve=disk_reserve)
+    show(output, forecast, document, disk_reserve)
+    output.result(document)
 
 
-def show(output: Output, forecast: Forecast, told: dict[str, Any], reserve: float) -> None:
+def show(output: Output, forecast: Forecast, document: dict[str, Any], reserve: float) -> None:
     """A forecast for people."""
     if not forecast.partitions:
         output.say("Nothing to do: every partition has its replicas already")
@@ -69,11 +69,13 @@ def show(output: Output, forecast: Forecast, told: dict[str, Any], reserve: floa
             words = f"would overflow{kept}: it lacks {human_bytes(missing)}"
             output.say(f"Warning: log dir {one.path} of broker {one.broker} {words}")
     _show_waves(output, forecast)
-    _show_log_dirs(output, told["log_dirs"])
+    _show_log_dirs(output, document["log_dirs"])
     _show_brokers(output, forecast)
-    _tell(output, "cannot move as the cluster is now (no leader, or a target that is down)", forecast.blocked)
-    _tell(output, "never end at this pace: they are written to faster than they are copied", forecast.never)
-    _tell(output, "come down to their min.insync.replicas", forecast.at_min_isr or ())
+    _print_partitions(
+        output, "cannot move as the cluster is now (no leader, or a target that is down)", forecast.blocked
+    )
+    _print_partitions(output, "never end at this pace: they are written to faster than they are copied", forecast.never)
+    _print_partitions(output, "come down to their min.insync.replicas", forecast.at_min_isr or ())
     for line in forecast.assumptions:
         output.say(f"- {line}")
 
@@ -128,7 +130,7 @@ def _show_brokers(output: Output, forecast: Forecast) -> None:
     output.table(f"Brokers with most traffic, {SHOWN} at most", columns, rows)
 
 
-def _tell(output: Output, what: str, names: tuple[str, ...]) -> None:
+def _print_partitions(output: Output, what: str, names: tuple[str, ...]) -> None:
     if names:
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         output.say(f"{len(names)} partitions {what}: {', '.join(names[:NAMED])}{more}")
