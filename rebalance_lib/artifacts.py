@@ -11,16 +11,17 @@ A run is one URI. Below it:
     run.json                                               which run of which DAG this is
     shown.json                                             the options and plans of the review as it was first asked
     review.json                                            who chose which candidate, how and when
-    throttles.json, throttle.json, wish.json               what stood in the throttle settings before the run, the rate
-                                                           that is wanted since, and the last wish that was heard
-    cancel.json, left.json                                 who wants the run to end; when its way out was last taken
+    execution.json                                         since when the plan is executed, and its topics' ids
+    throttles.json, throttles.backup.json                  the throttle configurations before the run, in two copies
+    requests/                                              what people ask of the run while it is under way
+    clean_up.json, lock                                    when it was last cleaned up; held by who executes it
     progress.json                                          what the last check found while data moved
     journal/, audit.json                                   what was done as it happened, and the record of it
     after/      brokers.parquet, replicas.parquet          what the cluster is at the end
     report.html                                            the story, for people
 
 The history of snapshots is such a directory too, beside those of the runs (`rebalance_lib.history`), and so are the
-claims, by which one run at a time has a cluster.
+locks of clusters, by which one run at a time has a cluster.
 
 A file appears whole or not at all, so that a step that died half way leaves nothing a later step could mistake for
 its result: a file of a file system is written beside its place and renamed, an object of an object store is not there
@@ -50,7 +51,6 @@ from rebalance_lib.topology import Groups, Snapshot
 
 SNAPSHOT, PLAN, AFTER = "snapshot", "plan", "after"
 RUN, SHOWN, REVIEW, PROGRESS = "run.json", "shown.json", "review.json", "progress.json"
-CANCEL, LEFT = "cancel.json", "left.json"
 RATES = "rates.parquet"
 GROUP_FILES = ("group_members.parquet", "group_offsets.parquet")  # of a snapshot
 GROUPS = "groups.parquet"  # of a plan: what each candidate does to each consumer group

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.execution.commands.verify import Verdict, Verification, noted_way_back, verify
+from rebalance_lib.execution.commands.verify import Verdict, Verification, saved_assignment, verify
 from rebalance_lib.execution.progress import Meter
 from rebalance_lib.plan import Plan
 
@@ -21,7 +21,7 @@ LINE_SECONDS = 30.0
 def wait_until_ended(cluster: Cluster, plan: Plan, state: Artifacts) -> Verification:
     """Poll until nothing of the plan moves any more; it may be reached then, or wrong."""
     console = Console(stderr=True)
-    before = noted_way_back(cluster, plan, state) or plan
+    before = saved_assignment(cluster, plan, state) or plan
     meter = Meter(plan, before)
     printed = time.monotonic()
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())

@@ -1,8 +1,8 @@
 """DiskSpace on the log dirs, while old and new copies are side by side.
 
 Where a plan leaves the log dir of a new replica open, Kafka takes the one with the fewest replicas, full or not. Here
-the one with the most space is chosen, and the broker is told before the replica comes. What is under way but not yet
-copied is counted as taken, and a part of every log dir stays free.
+the one with the most space is chosen, and the broker is asked for it before the replica comes. What is under way but
+not yet copied is counted as taken, and a part of every log dir stays free.
 
 `first_without_space` walks a whole plan ahead: moves that fit begin, end, and free what they leave, until none is left,
 or none fits any more.
@@ -25,7 +25,7 @@ Place = tuple[int, str]  # broker and path of a log dir
 
 
 class DiskSpace:
-    """The bytes left in each log dir; None where the broker does not tell."""
+    """The bytes left in each log dir; None where the broker is too old to say."""
 
     def __init__(self, log_dirs: Mapping[int, Iterable[LogDir]], under_way: Iterable[Copy], reserve: float) -> None:
         self._left: dict[int, dict[str, float | None]] = defaultdict(dict)
@@ -66,7 +66,7 @@ class DiskSpace:
         """Why copies of this size cannot go to these log dirs, by broker; None if they can."""
         for broker, path in places.items():
             if path is None:
-                return f"broker {broker} does not tell its log dirs"
+                return f"broker {broker} does not describe its log dirs"
             left = self._left[broker].get(path, 0.0)
             if left is not None and left < size:
                 return f"{size} bytes do not fit into {path} of broker {broker}, {max(0, int(left))} are free for it"
@@ -90,7 +90,7 @@ class Change:
     partition: TopicPartition
     size: int
     coming: dict[int, str | None]
-    leaving: tuple[tuple[int, str, int], ...]
+    removed: tuple[tuple[int, str, int], ...]
 
 
 def first_without_space(space: DiskSpace, ways: Iterable[Sequence[Change]]) -> str | None:
@@ -116,7 +116,7 @@ def first_without_space(space: DiskSpace, ways: Iterable[Sequence[Change]]) -> s
         if not ended:
             return stuck
         for way in ended:
-            for broker, path, size in way.pop(0).leaving:
+            for broker, path, size in way.pop(0).removed:
                 space.take(broker, path, -size)
         left = [way for way in left if way]
     return None

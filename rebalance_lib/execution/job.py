@@ -25,7 +25,7 @@ class Job:
         repair: whether the plan is there to repair partitions, so that it may move those that are under-replicated.
         adds: whether the plan is there to add partitions.
         write_rates: bytes per second written to partitions at their peak, where the history knows them.
-        sizes: bytes of partitions when the plan was made, for those whose broker does not tell now.
+        sizes: bytes of partitions when the plan was made, for those whose broker does not answer now.
     """
 
     plan: Plan

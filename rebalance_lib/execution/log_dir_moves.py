@@ -2,7 +2,7 @@
 
 A plan may name the log dir of a replica. The broker copies the replica there beside the one it has (a *future* replica)
 and then swaps the two. A replica that is only coming to the broker is put into the log dir at once, if the broker was
-told before it came; so it is asked twice: before the reassignment, and again until the replica is there.
+asked before it came; so it is asked twice: before the reassignment, and again until the replica is there.
 
 Example: ``foo-0`` on broker 1 is in ``/a`` and planned for ``/b``. In ``/a`` without a copy it is *not moving*, with a
 copy in ``/b`` it is *moving*, with one in ``/c`` it goes *elsewhere*, in ``/b`` it is *done*.

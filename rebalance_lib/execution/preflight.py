@@ -12,7 +12,7 @@
     brokers        target brokers are not alive
     privileges     this user may not do what it takes
     throttle       as much is written to the moving partitions as the throttle lets through, so that their moves
-                   would never end; the rate that it would take is told
+                   would never end; the rate that it would take is named
     log dirs       a log dir that the plan names is not there
     disks          a log dir would overflow while old and new copies are side by side
 
@@ -54,18 +54,18 @@ SAMPLE_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """A plan that may be carried out: where it stands, and what is worth knowing."""
+    """A plan that may be executed: the status of its partitions, and what is worth knowing."""
 
     status: PlanStatus
     remarks: tuple[str, ...] = ()
 
 
 def preflight(cluster: Cluster, job: Job, settings: Settings | None = None) -> Preflight:
-    """Check that a plan may be carried out now.
+    """Check that a plan may be executed now.
 
     Raises:
         DriftError: The cluster is not what the plan was made for; other reasons may be listed too.
-        ClusterError: Something else stands against it.
+        ClusterError: It is refused for another reason.
     """
     chosen = settings or Settings()
     live_id = cluster.cluster_id()
@@ -88,7 +88,7 @@ def preflight(cluster: Cluster, job: Job, settings: Settings | None = None) -> P
 
 
 def _remarks(job: Job, status: PlanStatus, settings: Settings) -> Iterator[str]:
-    """What is worth knowing, though it does not stand against the plan."""
+    """What is worth knowing, though it is no reason to refuse the plan."""
     yield from _drift(status)
     if late := _unhealthy(job, status):
         yield f"{len(late)} partitions are not in sync and wait until they are: {listing(late)}"
@@ -113,7 +113,7 @@ def _unknown(job: Job, status: PlanStatus) -> Iterator[str]:
     if new and not job.adds:
         yield (
             f"{len(new)} partitions are not there and never were ({listing(new)}): a plan that adds partitions is "
-            "carried out with add-partitions"
+            "executed with add-partitions"
         )
     elif strange := not_next(new, status.live):
         yield f"{listing(strange)} cannot be added: the topic is gone, or has got other partitions since; plan again"
@@ -237,7 +237,7 @@ def write_rates(
 
 
 def _disks(cluster: Cluster, job: Job, status: PlanStatus, settings: Settings) -> Iterator[str]:
-    """Whether every copy finds its log dir, with room for old and new side by side, whatever the order."""
+    """Whether every copy finds its log dir, with space for old and new side by side, whatever the order."""
     unfinished = status.having(Status.PENDING, Status.MOVING)
     named = {TopicPartition(replica.topic, replica.partition) for replica in job.log_dirs}
     placed = [tp for tp in status.having(Status.DONE) if tp in named]
@@ -297,8 +297,8 @@ def _way(
     changes = []
     for before, after in pairwise((here, *(stages(here, target) if in_stages else (target,)))):
         coming = {b: job.log_dirs.get(Replica(*tp, b)) for b in after if b not in before and (tp, b) not in held}
-        leaving = tuple((b, *held[tp, b]) for b in before if b not in after and (tp, b) in held)
-        changes.append(Change(tp, size, coming, leaving))
+        removed = tuple((b, *held[tp, b]) for b in before if b not in after and (tp, b) in held)
+        changes.append(Change(tp, size, coming, removed))
     for broker in target:
         path = job.log_dirs.get(Replica(*tp, broker))
         if path is not None and (tp, broker) in held and held[tp, broker][0] != path:

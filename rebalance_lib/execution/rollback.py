@@ -1,6 +1,6 @@
 """The way back of a run, as a run of its own: what its partitions had before, from where they are now.
 
-It is planned, reviewed and carried out like any other plan, through the same engine. Partitions that the run never
+It is planned, reviewed and executed like any other plan, by the same executor. Partitions that the run never
 moved, or that are back already, are not in it; those of deleted topics, and those that somebody else has moved since,
 are left out. Where the run named log dirs, the former ones are named.
 
@@ -23,7 +23,7 @@ from rebalance_lib.topology import Snapshot
 
 
 def prepare_rollback(
-    cluster: Cluster, run: Run, into: Run, pace: Pace | None = None, *, tell: Callable[[str], object]
+    cluster: Cluster, run: Run, into: Run, pace: Pace | None = None, *, log: Callable[[str], object]
 ) -> Plan:
     """Write snapshot and plan of the way back of ``run`` as the run ``into``; the plan is empty if nothing is to undo.
 
@@ -32,13 +32,13 @@ def prepare_rollback(
         run: What is to be undone.
         into: Where the way back is written.
         pace: What the forecast counts with.
-        tell: What takes word of consumer groups that cannot be read.
+        log: Takes messages about consumer groups that cannot be read.
 
     Raises:
         DriftError: It was on another cluster.
         ClusterError: Moves of the run are still under way: cancel them first.
     """
-    before, snapshot, groups = run.snapshot(), take_snapshot(cluster), groups_or_none(cluster, tell)
+    before, snapshot, groups = run.snapshot(), take_snapshot(cluster), groups_or_none(cluster, log)
     if snapshot.cluster_id != before.cluster_id:
         raise DriftError(f"the run was on cluster {before.cluster_id}, this is {snapshot.cluster_id}")
     plan = run.plan()

@@ -1,4 +1,4 @@
-"""How a plan is carried out: its pace, when it may begin moves, and what to do about a move that does not advance."""
+"""How a plan is executed: its pace, when it may begin moves, and what to do about a move that does not advance."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OnStall(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything about how a plan is carried out; what is left out suits most clusters.
+    """Everything about how a plan is executed; what is left out suits most clusters.
 
     Args:
         pace: throttles, caps and order.

@@ -4,7 +4,7 @@ A partition that rests on its way to its target waits if
 
     a broker that is to receive it is down
     it has no leader, or a replica that stays is not in sync, unless the plan is there to repair it
-    its size is not known, so that nobody can tell whether it fits
+    its size is not known, so that nobody knows whether it fits
     there is no space for it in the log dir that it would go to
     the throttle of its leader or of a receiver could not be set
     the controller has just refused it
@@ -12,7 +12,7 @@ A partition that rests on its way to its target waits if
 and the reason is kept in ``blocked``. Of the others, caps and order decide (`rebalance_lib.plan.waves`). The queue is
 made anew at every check; between checks, what ends makes way for the next.
 
-A request is sent once. If its answer is lost, later polls tell what became of it. Right before it is sent, and right
+A request is sent once. If its answer is lost, later polls show what became of it. Right before it is sent, and right
 after, it is made sure that nobody has called the run off meanwhile.
 """
 
@@ -72,7 +72,7 @@ class Situation:
 class Submission:
     """Begins the moves of one plan.
 
-    ``called_off`` tells whether somebody has ended the run, read anew each time. ``blocked`` has the partitions that
+    ``called_off`` says whether somebody has ended the run, read anew each time. ``blocked`` has the partitions that
     wait and why, ``refused`` those that the controller refused, since when and why.
     """
 
@@ -167,7 +167,7 @@ class Submission:
         return partition_step(self._job, tp, status.live[tp], step.size, in_stages=in_stages, at_risk=step.at_risk)
 
     def _may_begin(self, step: Step) -> bool:
-        """Whether nothing but caps and disks stands against a step; else the reason is kept."""
+        """Whether a step waits for nothing but caps and disks; else the reason is kept."""
         situation, tp = self._situation, step.partition
         if situation is None or tp in situation.skipped or (situation.only_at_risk and not step.at_risk):
             return False

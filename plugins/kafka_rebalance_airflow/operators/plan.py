@@ -190,7 +190,7 @@ class PrepareRollbackOperator(BaseOperator):
         with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
             restore_stale(cluster, context, self.log)
             pace = Pace.from_dict(as_object(self.pace))
-            plan = prepare_rollback(cluster, undone, into, pace, tell=self.log.warning)
+            plan = prepare_rollback(cluster, undone, into, pace, log=self.log.warning)
         self.log.info("%s partitions go back", len(plan))
         return {"run": into.uri, "undoes": undone.uri, "partitions": len(plan)}
 

@@ -1,11 +1,11 @@
-"""What a plan executed by hand leaves beside its file: the way back, and the throttles that stood before.
+"""What a plan executed by hand leaves beside its file: the way back, and the throttles that were set before.
 
 The directory is named after the plan's file, ``plan.json.state/``, so that whoever has the one finds the other.
 ``rollback.json`` is a plan like any other, ``throttles.json`` holds the throttles before the plan, ``owner.json``
 says of which plan, by digest, and of which cluster they are, since a file can be written anew or used twice.
 
 A plan may be executed more than once, to change its throttle or after a failure. What was noted the first time is what
-stood before; so of a partition that is on its way or arrived, the first note is kept.
+was before; so of a partition that is on its way or arrived, the first note is kept.
 
 Example: ``foo-0`` goes from [1, 2] to [3, 4]. Executed again half way, the cluster shows [3, 4, 1, 2]; the way back
 stays [1, 2].
@@ -58,7 +58,7 @@ def claim(state: Artifacts, plan: Plan, cluster_id: str) -> bool:
         return True
     if left := stale_throttles(state):
         raise ClusterError(
-            f"{state.uri} still keeps what stood before another plan was executed ({', '.join(left)}): "
+            f"{state.uri} still keeps the throttles from before another plan was executed ({', '.join(left)}): "
             "verify or cancel that plan first, under the name of this file, or give this one another name"
         )
     if state.exists(ROLLBACK) and (owner := _read_owner(state)) is not None:

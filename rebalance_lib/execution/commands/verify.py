@@ -7,9 +7,9 @@ Kafka's tool looks at the replica list only, and ends well whatever it sees. Her
     wrong          a partition is elsewhere and nothing moves it to its target, or it is gone
 
 Throttles are taken off when the plan is reached and no reassignment of anybody is under way, for the rates of a
-broker are common to all that move there. If the plan was executed with this tool, what stood before is put back; if
+broker are common to all that move there. If the plan was executed with this tool, what was set before is put back; if
 with another, its entries and rates are removed as that tool would. Of a plan that was executed here without a throttle
-there is nothing to take off, and what stands is somebody else's.
+there is nothing to remove, and what is set is somebody else's.
 
 Example: ``foo-0`` is planned for [3, 4] and has [1, 2] with nothing under way: wrong, and the throttles stay.
 """
@@ -95,7 +95,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Throttles:
-    """What became of a plan's throttles: what was taken off, or why they stay."""
+    """What became of a plan's throttles: what was restored, or why they stay."""
 
     restored: Restored
     kept: str | None = None
@@ -103,20 +103,20 @@ class Throttles:
 
 def verify(cluster: Cluster, plan: Plan, state: Artifacts) -> Verification:
     """Compare a plan with the cluster; nothing is changed."""
-    before = noted_way_back(cluster, plan, state) or plan
+    before = saved_assignment(cluster, plan, state) or plan
     status = read_status(cluster, plan, before, doubted=(Status.DRIFTED, Status.PENDING))
     return Verification(plan, status, log_dir_moves(cluster, planned_log_dirs(plan)))
 
 
-def noted_way_back(cluster: Cluster, plan: Plan, state: Artifacts) -> Plan | None:
+def saved_assignment(cluster: Cluster, plan: Plan, state: Artifacts) -> Plan | None:
     """The assignment before this plan was executed on this cluster with this tool; None if it was not."""
     return saved_rollback(state) if owned(state, plan, cluster.cluster_id()) else None
 
 
 def release_throttles(cluster: Cluster, plan: Plan, state: Artifacts) -> Throttles:
-    """Take off the throttles of a plan that needs them no more, unless somebody else's moves do.
+    """Remove the throttles of a plan that needs them no more, unless somebody else's moves do.
 
-    What cannot be reached within some seconds is left, and told.
+    What cannot be reached within some seconds is left, and named.
     """
     ours = owned(state, plan, cluster.cluster_id())
     if ours and not stale_throttles(state):

@@ -1,7 +1,7 @@
 """When the execution of a plan began, and the ids that its topics had then.
 
-By its id, a topic that is deleted and created again under the same name is told from the one that was planned. The time
-is what a maximum run time counts from. Both outlive the process; a run that ended in good order begins anew next time.
+By its id, a topic that is deleted and created again under the same name is known from the one that was planned. The
+time is what a maximum run time counts from. Both outlive the process; a run that was finalized begins anew next time.
 """
 
 from __future__ import annotations

@@ -129,12 +129,12 @@ def test_a_rollback_is_a_run_of_its_own(cluster, topic, start, tmp_path):
     finish(run, cluster)
     wait_for_replicas(cluster, name, {0: (3, 2)})
     back = Run((tmp_path / "back").as_uri())
-    assert prepare_rollback(cluster, run, back, tell=pytest.fail).as_dict() == {TopicPartition(name, 0): (1, 2)}
+    assert prepare_rollback(cluster, run, back, log=pytest.fail).as_dict() == {TopicPartition(name, 0): (1, 2)}
     assert back.plan().digest in (back.artifacts / "plan").read_text("review.md")
     begin(back, cluster, back.plan().digest)
     finish(back, cluster)
     wait_for_replicas(cluster, name, {0: (1, 2)})
-    assert len(prepare_rollback(cluster, run, Run((tmp_path / "again").as_uri()), tell=pytest.fail)) == 0
+    assert len(prepare_rollback(cluster, run, Run((tmp_path / "again").as_uri()), log=pytest.fail)) == 0
 
 
 def test_a_rollback_of_log_dirs_names_the_former_ones(cluster, topic, tmp_path):
@@ -147,5 +147,5 @@ def test_a_rollback_of_log_dirs_names_the_former_ones(cluster, topic, tmp_path):
     publish_plan(run.artifacts / "plan", Plan.from_entries([PlanEntry(name, 0, (1,), (other,))]), snapshot)
     begin(run, cluster, run.plan().digest)
     wait_for(lambda: cluster.replica_log_dirs([1])[replica], ReplicaLogDir(other, None))
-    back = prepare_rollback(cluster, run, Run((tmp_path / "back").as_uri()), tell=pytest.fail)
+    back = prepare_rollback(cluster, run, Run((tmp_path / "back").as_uri()), log=pytest.fail)
     assert [entry.log_dirs for entry in back] == [(held,)]
