@@ -13,13 +13,13 @@ from airflow.sdk import DAG, BaseOperator
 from kafka_rebalance_airflow.clusters import read_clusters
 from kafka_rebalance_airflow.notifications import EVENTS, VARIABLE
 from kafka_rebalance_airflow.provider import get_provider_info
-from kafka_rebalance_airflow.wishes import VARIABLE as THROTTLE_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 PICTURES = ROOT / "docs" / "images"
 AIRFLOW = (ROOT / "docs" / "airflow.md").read_text(encoding="utf-8")
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text(encoding="utf-8")
+OF_RUNS = ("kafka_rebalance", "kafka_rebalance_adjust", "kafka_rebalance_cancel", "kafka_rebalance_rollback")
 SCHEDULED = "kafka_rebalance_scheduled_"  # and the name of a cluster
 OF_OTHERS = {  # Airflow, Python and Spark say these
     "Error code is: 1. Last spark-submit output:",
@@ -94,13 +94,13 @@ def test_it_says_how_often_each_step_is_tried_again(dagbag):
     assert told == {task.task_id: words[task.retries] for task in dagbag.dags["kafka_rebalance"].tasks}
 
 
-@pytest.mark.parametrize("step", ["kafka_rebalance", "kafka_rebalance_cancel", "kafka_rebalance_rollback"])
-def test_every_step_is_explained(dagbag, step):
-    assert not [task.task_id for task in dagbag.dags[step].tasks if f"`{task.task_id}`" not in AIRFLOW]
+@pytest.mark.parametrize("dag_id", OF_RUNS)
+def test_every_step_is_explained(dagbag, dag_id):
+    assert not [task.task_id for task in dagbag.dags[dag_id].tasks if f"`{task.task_id}`" not in AIRFLOW]
 
 
 def test_every_step_that_can_fail_is_in_the_runbook(dagbag):
-    for dag_id in ("kafka_rebalance", "kafka_rebalance_cancel", "kafka_rebalance_rollback"):
+    for dag_id in OF_RUNS:
         tasks = {task.task_id for task in dagbag.dags[dag_id].tasks} - {"remind_reviewers"}
         assert not [task for task in tasks if f"`{task}`" not in RUNBOOK]
 
@@ -114,7 +114,6 @@ def test_every_option_of_the_installation_is_explained():
 def test_every_event_and_variable_is_explained():
     assert [cells[0].strip("`") for cells in rows(AIRFLOW, "event")] == list(EVENTS)
     assert f"`{VARIABLE}`" in AIRFLOW
-    assert f"`{THROTTLE_VARIABLE}`" in AIRFLOW
 
 
 def test_the_example_of_the_file_of_clusters_is_read(tmp_path, monkeypatch):

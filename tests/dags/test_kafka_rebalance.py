@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from rebalance_lib.execution import Status
-from rebalance_lib.execution.throttles.apply import RATES, REPLICA_LISTS
+from rebalance_lib.execution.plan_status import Status
+from rebalance_lib.execution.throttles.config import RATES, REPLICA_LISTS
 from rebalance_lib.execution.throttles.saved import SAVED
 from rebalance_lib.topology import TopicPartition
 from tests.dags.test_structure import CHAINS

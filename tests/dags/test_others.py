@@ -1,4 +1,4 @@
-"""The other DAGs from end to end in this process: snapshots, schedules, the fleet, cancel and rollback."""
+"""The other DAGs from end to end in this process: snapshots, schedules, the fleet, adjust, cancel and rollback."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import json
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.execution import Status
+from rebalance_lib.execution import Kind
+from rebalance_lib.execution.plan_status import Status
+from rebalance_lib.execution.requests import read_requests
 from rebalance_lib.history import clusters
 from tests.everywhere import wait_for_replicas
 
@@ -54,3 +56,25 @@ def test_a_run_is_undone_by_its_id(run_dag, cluster, topic):
     assert ended.state == "success", ended.states
     missing = run_dag("kafka_rebalance_cancel", run_id="manual__nothing")
     assert (missing.state, missing.states["ask_to_cancel"]) == ("failed", "failed")
+
+
+def test_a_run_that_has_not_ended_is_adjusted_by_its_id(run_dag, topic, monkeypatch):
+    from kafka_rebalance_airflow.operators.cancellation import OfRunOperator
+
+    name = topic("dag-adjusted", [[1, 2]], size=5000)
+    done = run_dag("kafka_rebalance", mode="kafka", topics=[name], allowed_brokers=[3, 4])
+    run_id, artifacts = done.dag_run.run_id, done.run.artifacts
+    refused = run_dag("kafka_rebalance_adjust", run_id=run_id, action="pause")
+    assert (refused.state, read_requests(artifacts)) == ("failed", [])
+    monkeypatch.setattr(OfRunOperator, "is_active", lambda *_: True)
+    for conf in ({"action": "pause"}, {"throttle": 7_000_000, "exclude_topics": ["logs-*"]}, {"action": "resume"}):
+        adjusted = run_dag("kafka_rebalance_adjust", run_id=run_id, **conf)
+        assert adjusted.state == "success", adjusted.states
+    asked = [(request.kind, request.value) for request in read_requests(artifacts)]
+    assert asked == [
+        (Kind.PAUSE, None),
+        (Kind.EXCLUDE_TOPICS, ["logs-*"]),
+        (Kind.THROTTLE, 7_000_000),
+        (Kind.RESUME, None),
+    ]
+    assert run_dag("kafka_rebalance_adjust", run_id=run_id, throttle=0).state == "failed"

@@ -19,6 +19,7 @@ CHAINS = {
     "kafka_rebalance_scheduled_first": [*FIRST, "snapshot_topology", "compute_placement", *LAST],
     "kafka_rebalance_scheduled_second": [*FIRST, "snapshot_topology", "compute_placement", *LAST],
     "kafka_rebalance_rollback": [*FIRST, "prepare_rollback", *LAST],
+    "kafka_rebalance_adjust": ["adjust_run"],
     "kafka_rebalance_cancel": ["ask_to_cancel", "wait_for_run", "clean_up"],
     "kafka_fleet_plan": ["check_form", "snapshot_first", "compute_placement", "report"],
     "kafka_snapshot": ["snapshot_first", "tidy"],
@@ -47,6 +48,7 @@ RETRIES = {
     "kafka_rebalance_scheduled_first": REBALANCED,
     "kafka_rebalance_scheduled_second": REBALANCED,
     "kafka_rebalance_rollback": {**REVIEWED, "prepare_rollback": 2},
+    "kafka_rebalance_adjust": {"adjust_run": 0},
     "kafka_rebalance_cancel": {"ask_to_cancel": 0, "wait_for_run": 2, "clean_up": 5},
     "kafka_fleet_plan": {
         "check_form": 0,
@@ -97,7 +99,7 @@ def test_rules(dagbag, dag_id):
     teardowns = dict.fromkeys(["remove_throttle", "finalize"], "all_done_setup_success")
     assert rules == {**dict.fromkeys(rules, "all_success"), **teardowns}
     assert dag.get_task("remind_reviewers").downstream_task_ids == set()
-    assert (dag.max_active_runs == 1) == ("scheduled" in dag_id)  # others wait for their turn by their claim
+    assert (dag.max_active_runs == 1) == ("scheduled" in dag_id)  # others wait for the cluster lock
 
 
 def test_one_cluster_that_fails_does_not_keep_others_from_their_plan(dagbag):

@@ -82,7 +82,7 @@ def no_leaks(airflow, artifacts, command_lines):
 @pytest.fixture(scope="session")
 def api(airflow):
     client = AirflowApi(airflow.url, USER, airflow.password)
-    for dag_id in ("kafka_rebalance", "kafka_rebalance_rollback", "kafka_rebalance_cancel"):
+    for dag_id in ("kafka_rebalance", "kafka_rebalance_rollback", "kafka_rebalance_adjust", "kafka_rebalance_cancel"):
         client.of(dag_id).wait_for_dag()
     yield client
     client.close()

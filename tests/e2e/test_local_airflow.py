@@ -1,22 +1,22 @@
 """Real brokers, scheduler, triggerer and spark-submit, with the review answered through Airflow's REST API.
 
-Runs are struck in every way that the clean-up must survive; after each, the throttles are what stood before it. Only
-the first is planned on Spark: the way back of a run goes through the same steps from the review on.
+Runs are struck in every way that the clean-up must survive; after each, the throttles are what was set before it.
+Only the first is planned on Spark: the rollback of a run goes through the same steps from the review on.
 """
 
 from __future__ import annotations
 
 import signal
 from contextlib import suppress
-from itertools import count
 
 import psutil
 import pytest
 
 from rebalance_lib.artifacts import RUN
 from rebalance_lib.cluster import take_snapshot
-from rebalance_lib.execution import Run, Status
-from rebalance_lib.execution.throttles.apply import FOLLOWER_RATE, LEADER_RATE
+from rebalance_lib.execution import Run
+from rebalance_lib.execution.plan_status import Status
+from rebalance_lib.execution.throttles.config import FOLLOWER_RATE, LEADER_RATE
 from rebalance_lib.execution.throttles.saved import SAVED
 from rebalance_lib.plan import Plan
 from rebalance_lib.report import publish_plan
@@ -38,8 +38,6 @@ from tests.everywhere import set_broker, wait_for_lists, wait_for_rates, wait_fo
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.usefixtures("no_leaks", "prior_throttles")]
 AFTER_REVIEW = {"arm", "apply_throttle", "execute_plan", "verify_plan", "remove_throttle", "finalize"}
 FAST, SLOW = 100_000_000, 1000  # bytes/s; at the slow one a move of some megabytes takes ten minutes or more
-THROTTLE = "kafka_rebalance_throttle_kafka_default"
-rates = count(FAST)  # each time another one: one that was set before is no new request
 
 
 @pytest.fixture
@@ -87,11 +85,11 @@ def no_throttle(cluster, name):
 
 
 def refused_while_busy(api, conf, holder):
-    """A run that shall not wait fails, and tells which run has the cluster."""
+    """A run that shall not wait fails, and names the run that holds the cluster lock."""
     run_id = api.trigger({**conf, "on_busy": "fail"})
     assert wait_for_end(api, run_id) == "failed"
     assert api.task_states(run_id)["claim_cluster"] == "failed"
-    assert f"the run {holder} of kafka_rebalance has the cluster" in api.task_log(run_id, "claim_cluster")
+    assert f"the run {holder} of kafka_rebalance holds the cluster lock" in api.task_log(run_id, "claim_cluster")
 
 
 def test_the_second_candidate_is_reached_though_worker_triggerer_and_scheduler_die_and_the_run_is_marked_failed(
@@ -110,7 +108,7 @@ def test_the_second_candidate_is_reached_though_worker_triggerer_and_scheduler_d
     refused_while_busy(api.of("kafka_rebalance_rollback"), {"run_id": run_id}, run_id)
     wait_until_moving(api, run_id)
     assert api.try_number(run_id, "execute_plan") > 1
-    assert api.standing(run_id).startswith("moving ")
+    assert api.run_status(run_id).startswith("moving ")
 
     api.mark_failed(run_id)
     wait_for_task(api, run_id, "finalize", "failed", "success")
@@ -123,11 +121,13 @@ def test_the_second_candidate_is_reached_though_worker_triggerer_and_scheduler_d
     for component in ("triggerer", "scheduler"):
         airflow.kill_component(component)
         airflow.start_component(component)
-    api.set_variable(THROTTLE, str(next(rates)))
+    adjust = api.of("kafka_rebalance_adjust")
+    for conf in ({"action": "pause"}, {"throttle": FAST}, {"action": "resume"}):
+        assert wait_for_end(adjust, adjust.trigger({"run_id": run_id, **conf})) == "success"
 
     assert wait_for_end(api, run_id) == "success"
     assert {task for task, state in api.task_states(run_id).items() if state != "success"} == {"remind_reviewers"}
-    assert api.standing(run_id) == "done"
+    assert api.run_status(run_id) == "done"
     run = run_of(api, run_id)
     chosen = run.artifacts.read_json("review.json")
     assert (chosen["candidate"], chosen["responded_by"]) == ("half", "admin")
@@ -136,7 +136,9 @@ def test_the_second_candidate_is_reached_though_worker_triggerer_and_scheduler_d
     assert "MB copied" in api.task_log(run_id, "verify_plan")
     changed_to = [event["rate"] for event in run.artifacts.read_json("audit.json")["throttles"] if "rate" in event]
     assert changed_to[0] == SLOW
-    assert changed_to[-1] >= FAST
+    assert changed_to[-1] == FAST
+    asked = [(one["kind"], one["value"], one["by"]) for one in run.artifacts.read_json("audit.json")["requests"]]
+    assert ("throttle", FAST, "admin") in asked
     seen = [line for line in command_lines.kept if "LocalExecutor" not in line]  # one that waits for a task
     for what in (SPARK_JOB, TASK):
         assert any(what in line for line in seen), f"no command line with {what} was seen, to look for the secret in"
@@ -154,7 +156,7 @@ def test_a_run_is_rejected_then_cleared_approved_and_cancelled(api, airflow, clu
     run = run_of(rollback, run_id, "prepare_rollback")
     assert not run.artifacts.exists(SAVED)
     assert run.artifacts.read_json("review.json")["chosen_options"] == ["Reject"]
-    assert rollback.standing(run_id) == "rejected"
+    assert rollback.run_status(run_id) == "rejected"
     wait_until_put(cluster, name)
     no_throttle(cluster, name)
 
@@ -165,7 +167,7 @@ def test_a_run_is_rejected_then_cleared_approved_and_cancelled(api, airflow, clu
     cancelling = cancel.trigger({"dag_id": rollback.dag_id, "run_id": run_id})
     assert wait_for_end(cancel, cancelling) == "success"
     assert wait_for_end(rollback, run_id) == "failed"
-    assert "asked to cancel the run" in rollback.task_log(run_id, "verify_plan")
+    assert "cancel requested by admin" in rollback.task_log(run_id, "verify_plan")
     assert cluster.reassignments() == {}
     no_throttle(cluster, name)
     waiting.wait_for(  # in any order: Kafka's own after a move was cancelled
