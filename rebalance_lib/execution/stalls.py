@@ -67,6 +67,7 @@ class StallWatch:
     def __init__(self, checks: int) -> None:
         self._enough = max(1, checks - 1)  # checks after the one that the others are compared with
         self._least: dict[tuple[TopicPartition, int], int] = {}
+        self._least_of: dict[TopicPartition, int] = {}
         self._still: dict[tuple[TopicPartition, int], int] = {}
         self._since: dict[tuple[TopicPartition, int], float] = {}
         self._sizes: dict[TopicPartition, tuple[float, int]] = {}
@@ -104,6 +105,10 @@ class StallWatch:
             still[key] = 0 if advanced else self._still[key] + 1
             since[key] = at if advanced else self._since[key]
         self._least, self._still, self._since = least, still, since
+        together: dict[TopicPartition, int] = defaultdict(int)
+        for (tp, _), lacking in least.items():
+            together[tp] += lacking
+        self._least_of = dict(together)
         return [
             copy
             for copy in listed
@@ -113,7 +118,7 @@ class StallWatch:
 
     def least(self, tp: TopicPartition) -> int:
         """The fewest bytes that the copies of this partition have lacked, together."""
-        return sum(least for (partition, _), least in self._least.items() if partition == tp)
+        return self._least_of.get(tp, 0)
 
     def forgive(self) -> None:
         """Start counting anew, after a remedy."""
