@@ -1,4 +1,4 @@
-"""A cluster with very many partitions: how long it takes to look at it, to check a plan, and to verify it.
+"""A cluster with very many partitions: how long it takes to read it, to check a plan, and to verify it.
 
     python -m bench.many_partitions --partitions 20000 --profile
 
@@ -12,8 +12,8 @@ partition: most change the order of their replicas, every tenth gets another bro
     check          `Executor.check` while moves are under way
 
 The bars are 15 s for a snapshot, 15 s for a preflight, 5 s for a verification. *processor* is the time of this process
-on a processor: the rest is waiting for brokers, and for a turn on a busy machine. With ``--profile``, a thread looks
-every few milliseconds at what all threads do: kafka-python decodes answers in one of its own, which cProfile misses.
+on a processor: the rest is waiting for brokers, and for a turn on a busy machine. With ``--profile``, a thread samples
+every few milliseconds what all threads do: kafka-python decodes answers in one of its own, which cProfile misses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Self
 from bench.document import machine, table
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, take_snapshot
-from rebalance_lib.execution import Executor, Job, Settings, preflight, set_throttles
+from rebalance_lib.execution import Executor, Job, Settings, clean_up, preflight, set_throttles
 from rebalance_lib.execution.plan_status import read_status
 from rebalance_lib.execution.progress import Meter
 from rebalance_lib.plan import Plan, current_assignment
@@ -48,7 +48,7 @@ PARTITIONS_A_TOPIC = 500
 DATA_MOVES = 10  # every so many-th partition goes to another broker
 THROTTLE = 10_000_000
 TIMES = 3
-LOOK_AGAIN_SECONDS = 5.0
+WAIT_SECONDS = 5.0
 SAMPLE_SECONDS = 0.005
 LINES_OF_A_PROFILE = 25
 OF_INTEREST = ("/rebalance_lib/", "/kafka/admin/", "/kafka/protocol/", "/kafka/net/")
@@ -66,11 +66,11 @@ class Took:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Time looks at a cluster with very many partitions.")
+    parser = argparse.ArgumentParser(description="Time readings of a cluster with very many partitions.")
     parser.add_argument("--partitions", type=int, default=20_000)
     parser.add_argument("--profile", action="store_true", help="also print what takes the time, of one more run each")
     options = parser.parse_args()
-    with Sandbox(brokers=BROKERS, racks=0, config=CONFIG, heap="2g", progress=tell) as kafka:
+    with Sandbox(brokers=BROKERS, racks=0, config=CONFIG, heap="2g", progress=log) as kafka:
         make_topics(kafka, options.partitions)
         with Cluster({"bootstrap_servers": kafka.bootstrap_servers.split(",")}) as cluster:
             times = measure(cluster, profile=options.profile)
@@ -82,8 +82,8 @@ def main() -> int:
     return 0 if good else 1
 
 
-def tell(text: str) -> None:
-    """Words on standard error, with the time."""
+def log(text: str) -> None:
+    """A message on standard error, with the time."""
     print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush=True)
 
 
@@ -96,12 +96,12 @@ def make_topics(kafka: Sandbox, partitions: int) -> None:
             name = f"many-{first // PARTITIONS_A_TOPIC:04d}"
             admin.create_topics({name: {"assignments": replicas}}, wait_for_metadata=False)
             if first % 5_000 == 0:
-                tell(f"{first + count} partitions")
+                log(f"{first + count} partitions")
     with Cluster({"bootstrap_servers": kafka.bootstrap_servers.split(",")}) as cluster:
         while (held := replicas_held(cluster)) < 2 * partitions:
-            tell(f"{held} of {2 * partitions} replicas on the disks")
-            time.sleep(LOOK_AGAIN_SECONDS)
-    time.sleep(LOOK_AGAIN_SECONDS)
+            log(f"{held} of {2 * partitions} replicas on the disks")
+            time.sleep(WAIT_SECONDS)
+    time.sleep(WAIT_SECONDS)
 
 
 def replicas_held(cluster: Cluster) -> int:
@@ -124,13 +124,13 @@ def measure(cluster: Cluster, *, profile: bool) -> dict[str, Took]:
         }
         times = {name: best(name, task, profile=profile) for name, task in tasks.items()}
         status = preflight(cluster, job, settings).status
-        tell("setting throttles")
+        log("setting throttles")
         set_throttles(cluster, job, status, settings)
-        engine = Executor(cluster, job, settings, tell=tell)
-        times["first check"] = timed("first check", engine.check, profile=profile)
-        times["check"] = best("check", engine.check, profile=profile)
-        tell("leaving")
-        leave(cluster, job, settings)
+        executor = Executor(cluster, job, settings, log=log)
+        times["first check"] = timed("first check", executor.check, profile=profile)
+        times["check"] = best("check", executor.check, profile=profile)
+        log("cleaning up")
+        clean_up(cluster, job, settings)
     return times
 
 
@@ -145,7 +145,7 @@ def plan_for(before: Plan) -> Plan:
 
 def verification(cluster: Cluster, job: Job) -> None:
     """Compare plan and cluster, and measure."""
-    status = read_status(cluster, job.plan, job.before, whole_cluster=True)
+    status = read_status(cluster, job.plan, job.before)
     Meter(job.plan, job.before).read(cluster, status, cluster.alive_brokers())
 
 
@@ -168,18 +168,18 @@ def timed(name: str, task: Callable[[], Any], *, profile: bool) -> Took:
         task()
     took = Took(time.perf_counter() - began, time.process_time() - used)
     note = ", with a profile" if profile else ""
-    tell(f"{name}: {took.clock:.2f} s, {took.processor:.2f} s on a processor{note}")
+    log(f"{name}: {took.clock:.2f} s, {took.processor:.2f} s on a processor{note}")
     return took
 
 
 class Sampler:
-    """Counts in how many looks a function of ours or of kafka-python's was on the stack of any thread."""
+    """Counts in how many samples a function of ours or of kafka-python's was on the stack of any thread."""
 
     def __init__(self) -> None:
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread = threading.Thread(target=self._sample, daemon=True)
         self._counts: Counter[str] = Counter()
-        self._looks = 0
+        self._samples = 0
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -191,11 +191,11 @@ class Sampler:
 
     def __str__(self) -> str:
         listed = self._counts.most_common(LINES_OF_A_PROFILE)
-        return "\n".join(f"{count / max(1, self._looks):6.1%}  {name}" for name, count in listed)
+        return "\n".join(f"{count / max(1, self._samples):6.1%}  {name}" for name, count in listed)
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         while not self._over.wait(SAMPLE_SECONDS):
-            self._looks += 1
+            self._samples += 1
             for thread, frame in sys._current_frames().items():  # noqa: SLF001 - Python documents it
                 if thread != self._thread.ident:
                     self._counts.update(set(self._stack(frame)))

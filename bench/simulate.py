@@ -3,7 +3,7 @@
     python -m bench.simulate --plans 10 --seed 1
 
 A sandbox cluster gets topics with real records. Each plan gives most partitions other replicas, in log dirs of its
-choice, at a throttle that lets it take half a minute or so; the engine carries it out, with the default caps in every
+choice, at a throttle that lets it take half a minute or so; the executor runs it, with the default caps in every
 second plan, with others in between. The plan that moves one replica at a time replaces both of two. What is forecast
 and what comes about stand side by side: the time from the first move's beginning to the last one's end, both from the
 journal of the run (so without preflight, the setting and taking away of throttles, and elections), and the most bytes
@@ -45,9 +45,9 @@ BROKERS = 4
 SECONDS_LATE = 0.25  # part of the forecast that a time may be off
 BYTES_ABOVE = 0.05  # part of the forecast that a log dir may be above it
 PART_IN_TIME = 0.8
-LOOK_SECONDS = 0.2
+SAMPLE_SECONDS = 0.2
 CHECK_SECONDS = 0.5  # a move's end is written down at the check after it
-SETTLE_SECONDS = 12.0  # a quota remembers eleven seconds
+QUOTA_SECONDS = 12.0  # Kafka counts a quota over eleven seconds
 METADATA = "__cluster_metadata-0"  # the controller's log, which every broker keeps and no snapshot has
 
 PACES = {
@@ -125,11 +125,11 @@ def verdict(results: list[Result]) -> int:
 
 
 def compare(kafka: Sandbox, topic: str, name: str, chance: random.Random) -> Result:
-    """Make topics and a plan for them, forecast it and carry it out."""
+    """Make topics and a plan for them, forecast it and execute it."""
     with kafka.admin() as admin, Cluster({"bootstrap_servers": kafka.bootstrap_servers.split(",")}) as cluster:
         in_stages = PACES[name].one_replica_at_a_time
         make_topics(admin, kafka, topic, chance, factor=2 if in_stages else None)
-        time.sleep(SETTLE_SECONDS)
+        time.sleep(QUOTA_SECONDS)
         snapshot = take_snapshot(cluster)
         plan = random_plan(snapshot, topic, chance, apart=in_stages)
         pace = throttled(PACES[name], plan, snapshot, chance.uniform(15, 45))
@@ -188,10 +188,10 @@ def throttled(pace: Pace, plan: Plan, snapshot: Snapshot, seconds: float) -> Pac
 
 
 def execute_plan(cluster: Cluster, job: Job, pace: Pace) -> None:
-    """Carry the plan out at this pace."""
+    """Execute the plan at this pace."""
     ending = run_plan(cluster, job, Settings(pace=pace), interval=CHECK_SECONDS, approved_by="bench")
-    if not ending.reached:
-        raise SystemExit(f"the plan was not carried out: {ending.verdict}")
+    if not ending.completed:
+        raise SystemExit(f"the plan was not completed: {ending.verdict}")
 
 
 def moving_seconds(state: Artifacts) -> float:
@@ -203,12 +203,12 @@ def moving_seconds(state: Artifacts) -> float:
 
 
 class Watch:
-    """The most bytes that the files of each log dir have while it is looked at."""
+    """The most bytes that the files of each log dir have meanwhile."""
 
     def __init__(self, directory: Path, topic: str) -> None:
         self._directory, self._topic = directory, topic
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread = threading.Thread(target=self._sample, daemon=True)
         self.most: dict[str, int] = {}
 
     def __enter__(self) -> Self:
@@ -222,8 +222,8 @@ class Watch:
         self._over.set()
         self._thread.join()
 
-    def _look(self) -> None:
-        while not self._over.wait(LOOK_SECONDS):
+    def _sample(self) -> None:
+        while not self._over.wait(SAMPLE_SECONDS):
             for log_dir in self._directory.glob("broker-*/*/meta.properties"):
                 path = str(log_dir.parent)
                 self.most[path] = max(self.most.get(path, 0), self._size(log_dir.parent))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.execution import Executor, Job, clean_up, preflight, set_throttles, stalls
+from rebalance_lib.execution import Executor, Job, clean_up, metadata_lag, preflight, set_throttles, stalls
 from rebalance_lib.execution.commands.plan_state import live_assignment
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
@@ -50,3 +50,9 @@ def stalls_at_once(monkeypatch):
     """What rests has stalled, though the throttle explains it: how long it may rest is tested in test_stalls."""
     monkeypatch.setattr(stalls, "PARTITION_FETCH", 0)
     monkeypatch.setattr(stalls, "QUOTA_WINDOW_SECONDS", 0)
+
+
+@pytest.fixture
+def short_lag(monkeypatch):
+    """What metadata shows counts after a second."""
+    monkeypatch.setattr(metadata_lag, "LAG_SECONDS", 1.0)

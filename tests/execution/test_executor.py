@@ -15,10 +15,10 @@ from rebalance_lib.execution import (
     RunState,
     clean_up,
     make_request,
-    metadata_lag,
     preflight,
     run_plan,
     set_throttles,
+    stalls,
 )
 from rebalance_lib.execution.records.audit import AUDIT
 from rebalance_lib.execution.records.journal import read_journal
@@ -27,8 +27,9 @@ from rebalance_lib.execution.stalls import Cause
 from rebalance_lib.execution.throttles.config import LOG_DIR_RATE, RATES, dynamic_rates
 from rebalance_lib.plan import Plan, PlanEntry
 from rebalance_lib.topology import TopicPartition
+from tests.conftest import SMALL_FETCHES
 from tests.everywhere import wait_for_leaders, wait_for_rates
-from tests.execution.running import FAST, SLOW, TOTAL_BYTES, begun, run_to_end, settings, with_free
+from tests.execution.running import FAST, FAST_SECONDS, SLOW, TOTAL_BYTES, begun, run_to_end, settings, with_free
 from tests.kafka_data import delete_topics, write_records
 from tests.waiting import wait_for
 
@@ -105,12 +106,6 @@ def test_without_a_ceiling_a_stall_is_reported_and_may_pause_the_run(cluster, to
     wait_for_rates(cluster, {1: dict.fromkeys(RATES, str(SLOW))})
 
 
-@pytest.fixture
-def short_lag(monkeypatch):
-    """What metadata shows counts after a second."""
-    monkeypatch.setattr(metadata_lag, "LAG_SECONDS", 1.0)
-
-
 @pytest.mark.usefixtures("short_lag")
 def test_a_move_that_somebody_cancels_is_not_begun_again(cluster, topic, make_job, started):
     name = topic("executor-cancelled", [[1]], size=1_000_000)
@@ -118,7 +113,9 @@ def test_a_move_that_somebody_cancels_is_not_begun_again(cluster, topic, make_jo
     executor = started(job, chosen)
     executor.check()
     cluster.reassign({TopicPartition(name, 0): None})
-    wait_for(lambda: executor.check().state is RunState.CANCELLED)
+    report = wait_for(executor.check, lambda found: found.ended, seconds=FAST_SECONDS)
+    assert (report.state, report.holds[0]) == (RunState.INCOMPLETE, f"somebody else cancelled {name}-0")
+    assert "somebody else cancelled" in report.set_aside[TopicPartition(name, 0)]
     assert begun(job) == {f"{name}-0": 1}
 
 
@@ -234,3 +231,20 @@ def test_a_plan_that_adds_partitions_is_refused(cluster, topic, make_job):
     plan = Plan.from_assignment({TopicPartition(name, 1): [2]})
     with pytest.raises(ClusterError, match=r"not there and never were \(executor-adds-1\): .* add-partitions"):
         preflight(cluster, type(job)(plan, job.before, job.cluster_id, job.artifacts))
+
+
+def test_copies_that_pay_back_their_throttle_have_not_stalled(cluster, topic, make_job, started, monkeypatch):
+    monkeypatch.setattr(stalls, "PARTITION_FETCH", int(SMALL_FETCHES["replica.fetch.max.bytes"]))
+    name = topic("executor-resting", [[1]] * 10, size=400_000)
+    job = make_job(cluster, name, [[2]] * 10)
+    executor = started(job, settings(throttle=100_000, moves_in=0, moves_out=0))
+    copied = []
+    for _ in range(9):  # ten fetches of 100 kB are ten seconds of this throttle, in which nothing is copied
+        report = executor.check()
+        assert report.stalls == ()
+        copied.append(report.progress.bytes_copied)
+        time.sleep(1)
+    rested = max(copied.count(value) for value in copied[1:])
+    assert rested > settings().stall_checks, f"nothing rested for long enough to prove it: {copied}"
+    make_request(job.artifacts, Kind.THROTTLE, FAST, by="a test")
+    wait_for(lambda: executor.check().state is RunState.COMPLETED, seconds=FAST_SECONDS)

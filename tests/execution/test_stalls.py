@@ -86,6 +86,14 @@ def test_one_that_comes_nearer_now_and_then_has_not_stalled():
     assert not any(watch.observe([Copy(TP, 3, copied, 100)], at) for at, copied in enumerate(checks))
 
 
+def test_the_least_that_a_partition_lacked_counts_all_its_copies():
+    watch = StallWatch(checks=3)
+    for at, (third, fourth) in enumerate([(10, 20), (30, 15), (25, 40)]):
+        watch.observe([Copy(TP, 3, third, 100), Copy(TP, 4, fourth, 100)], at)
+    assert watch.least(TP) == 70 + 60
+    assert watch.least(TopicPartition("bar", 0)) == 0
+
+
 def test_only_copies_that_a_move_waits_for_can_stall():
     ahead, behind, later = Copy(TP, 3, 100, 100), Copy(TP, 4, 10, 100), Copy(TP, 5, 0, 100)
     moving = status(replicas=(1, 2, 3, 4), adding=(3, 4), in_sync=(1, 2, 3))

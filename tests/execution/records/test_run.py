@@ -102,13 +102,15 @@ def test_other_bytes_than_were_approved_are_refused(cluster, topic, start):
         run.preflight(cluster, digest)
 
 
+@pytest.mark.usefixtures("short_lag")
 def test_a_deleted_topic_is_left_out_and_reported(cluster, kafka, topic, start):
     name = topic("run-deleted", [[1, 2]])
     run, digest = start(name, [3, 2])
     with kafka.admin() as admin:
         delete_topics(admin, [name])
     assert "run-deleted-0" in run.preflight(cluster, digest).remarks[0]
-    assert begin(run, cluster, digest).progress.missing == 1
+    executor = Executor(cluster, run.job(digest), Settings())
+    wait_for(lambda: executor.check().progress.missing == 1)
     outcome = end(run, cluster)
     assert outcome.completed
     assert "1 missing: run-deleted-0" in outcome.verdict
