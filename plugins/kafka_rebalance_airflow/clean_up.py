@@ -12,7 +12,7 @@ from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 from kafka_rebalance_airflow.run_lock import run_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from airflow.sdk import Context
 
@@ -110,10 +110,16 @@ def refuse_if_cancelled(context: Context, run: Run) -> None:
     forget_requests(run.artifacts, over)
     valid = [request for request in pending if request not in over]
     if valid:
-        run.artifacts.write_json(CANCEL_HONOURED, {request.name: start for request in valid}, durable=True)
+        _note_honoured(run.artifacts, valid, start)
         raise AirflowFailException(f"{valid[0]}: the run ends here; clear its tasks to start it anew")
     if honoured:
         run.artifacts.remove_files([CANCEL_HONOURED])
+
+
+def honour_cancels(context: Context, run: Run) -> None:
+    """This start of the run was cleaned up: what it was cancelled by does not end the next one."""
+    if valid := pending_cancels(run):
+        _note_honoured(run.artifacts, valid, str(context["dag_run"].start_date))
 
 
 def clean_up_mark(artifacts: Artifacts) -> str:
@@ -128,6 +134,10 @@ def pending_cancels(run: Run) -> list[Request]:
     from rebalance_lib.execution.requests import Kind, read_requests
 
     return [request for request in read_requests(run.artifacts) if request.kind is Kind.CANCEL]
+
+
+def _note_honoured(artifacts: Artifacts, requests: Sequence[Request], start: str) -> None:
+    artifacts.write_json(CANCEL_HONOURED, {request.name: start for request in requests}, durable=True)
 
 
 def _honoured(artifacts: Artifacts) -> Mapping[str, str]:

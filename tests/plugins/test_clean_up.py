@@ -16,7 +16,12 @@ from kafka_rebalance_airflow import claims, run_lock
 from kafka_rebalance_airflow.claims import Claim
 from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.operators.cancellation import AskToCancelOperator, CleanUpOperator
-from kafka_rebalance_airflow.operators.execution import ExecutePlanOperator, FinalizeOperator, RemoveThrottleOperator
+from kafka_rebalance_airflow.operators.execution import (
+    ArmOperator,
+    ExecutePlanOperator,
+    FinalizeOperator,
+    RemoveThrottleOperator,
+)
 from kafka_rebalance_airflow.operators.plan import ComputePlacementOperator, SnapshotTopologyOperator, begin_run
 from kafka_rebalance_airflow.operators.recording import RecordSnapshotOperator
 from kafka_rebalance_airflow.operators.review import ReviewPlanOperator
@@ -213,14 +218,33 @@ def test_a_run_that_was_cancelled_while_it_waits_for_its_review_must_be_rejected
 
 def test_a_cancel_of_an_approved_run_that_has_yet_to_begin_is_not_lost_by_its_clean_up(airflow, cluster, topic):
     name = topic("clean-up-early", [[1]])
-    run = planned(airflow.context("one"), cluster, {TopicPartition(name, 0): [2]})
-    approved(run, {})
+    context = airflow.context("one")
+    run = planned(context, cluster, {TopicPartition(name, 0): [2]})
+    step = approved(run, {})
     ask(airflow, "one")
     clean_up(airflow, "one")
-    assert [str(request).split(" at ")[0] for request in read_requests(run.artifacts)] == ["cancel requested by ada"]
-    airflow.states["arm"] = "success"
-    clean_up(airflow, "one")
+    arm = ArmOperator(task_id="arm", approved_digest=run.plan().digest, **step)
+    with pytest.raises(AirflowFailException, match="cancel requested by ada"):
+        arm.execute(context)
+    arm.execute(airflow.context("one"))  # cleared, it has another start
     assert read_requests(run.artifacts) == []
+
+
+def test_a_run_that_was_cancelled_and_cleaned_up_goes_on_after_it_was_cleared(airflow, cluster, topic):
+    name = topic("clean-up-again", [[1]], size=3_000_000)
+    context = airflow.context("one")
+    run, step = moving(context, cluster, {TopicPartition(name, 0): [2]}, SLOW)
+    executes = {**step, "approved_digest": run.plan().digest}
+    ask(airflow, "one")
+    with pytest.raises(AirflowFailException, match=r"the run was cancelled: .*cancel requested by ada"):
+        VerifyPlanSensor(task_id="verify_plan", settings=SLOW, **executes).execute(context)
+    RemoveThrottleOperator(task_id="remove_throttle", **step).execute(context)
+    assert cluster.reassignments() == {}
+    again = airflow.context("one")  # finalize did not run
+    ArmOperator(task_id="arm", **executes).execute(again)
+    execute = ExecutePlanOperator(task_id="execute_plan", settings=SLOW, **executes)
+    assert execute.execute(again)["state"] == "moving"
+    RemoveThrottleOperator(task_id="remove_throttle", **step).execute(again)
 
 
 def test_a_cancel_of_a_run_that_has_ended_does_not_cancel_its_next_start(airflow):

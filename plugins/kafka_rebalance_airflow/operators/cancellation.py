@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from rebalance_lib.execution import Run
 
-ARM_TASK, REVIEW_TASK = "arm", "review_plan"
-FINISHED = ("success", "failed", "skipped", "upstream_failed", "removed")
+REVIEW_TASK = "review_plan"
 
 
 class OfRunOperator(BaseOperator):
@@ -82,7 +81,6 @@ class CleanUpOperator(OfRunOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Clean up in the run's place; does nothing if the run did."""
-        from rebalance_lib.execution import Kind, make_request
         from rebalance_lib.execution.requests import forget_requests
 
         run = self.find_run(context)
@@ -91,10 +89,7 @@ class CleanUpOperator(OfRunOperator):
                 f"the run {self.of_run_id} of {self.of_dag_id} cannot be approved any more, but still waits for its "
                 "review, and holds the cluster lock until then: reject it there"
             )
-        requests = pending_cancels(run)
         cleaned = clean_up_run(run, context, self.log, of=(self.of_dag_id, self.of_run_id))
         if not self.is_active(context):
             forget_requests(run.artifacts, pending_cancels(run))  # it has ended: when it is cleared, it starts anew
-        elif requests and not pending_cancels(run) and self.task_state(context, ARM_TASK) not in FINISHED:
-            make_request(run.artifacts, Kind.CANCEL, by=requests[0].by)  # the run has yet to read it, and goes on else
         return cleaned

@@ -9,7 +9,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from kafka_rebalance_airflow.claims import take_claim
-from kafka_rebalance_airflow.clean_up import clean_up_run, refuse_if_cancelled
+from kafka_rebalance_airflow.clean_up import clean_up_run, honour_cancels, refuse_if_cancelled
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 from kafka_rebalance_airflow.links import PlanPageLink
 from kafka_rebalance_airflow.notifications import FINISHED, STARTED, notify_from
@@ -176,7 +176,10 @@ class RemoveThrottleOperator(TeardownOperator):
         """Restore what was saved; fails, and is retried, while something cannot be reached."""
         from rebalance_lib.execution import Run
 
-        return clean_up_run(Run(self.run_uri), context, self.log, kafka_conn_id=self.kafka_conn_id)
+        run = Run(self.run_uri)
+        cleaned = clean_up_run(run, context, self.log, kafka_conn_id=self.kafka_conn_id)
+        honour_cancels(context, run)
+        return cleaned
 
 
 class FinalizeOperator(TeardownOperator):
