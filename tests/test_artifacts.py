@@ -14,7 +14,9 @@ import pyarrow as pa
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.clock import Clock
 from rebalance_lib.errors import InvalidInputError, RebalanceError
+from rebalance_lib.file_lock import InUseError
 
 PLAN_FILES = {"plan.json": "{}", "summary.json": "1", "candidates/full/plan.json": "{}"}
 
@@ -228,3 +230,105 @@ def test_a_storage_that_does_not_answer_is_named_in_one_line(monkeypatch):
             Artifacts("s3://bucket").read_text("a")
     finally:
         fsspec.get_filesystem_class("s3").clear_instance_cache()
+
+
+def test_a_durable_file_is_on_the_disk_before_it_has_its_name_and_its_name_before_the_write_returns(
+    tmp_path, monkeypatch
+):
+    done = []
+    fsync, run = os.fsync, Artifacts.at(tmp_path)
+
+    def noted(file):
+        synced = Path(f"/proc/self/fd/{file}").readlink()
+        done.append(("directory" if synced.is_dir() else "file", (tmp_path / "saved.json").exists()))
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    run.write_json("saved.json", {"a": 1})
+    assert done == []
+    run.remove_files(["saved.json"])
+    run.write_json("saved.json", {"a": 1}, durable=True)
+    assert done == [("file", False), ("directory", True)]
+
+
+def test_where_there_is_no_disk_a_durable_write_is_a_write(artifacts):
+    artifacts.write_json("saved.json", {"a": 1}, durable=True)
+    artifacts.write_text("saved.txt", "text", durable=True)
+    assert (artifacts.read_json("saved.json"), artifacts.read_text("saved.txt")) == ({"a": 1}, "text")
+
+
+class Waiting(Clock):
+    """A clock by which somebody waits, until something happens."""
+
+    def __init__(self, then=lambda: None):
+        self.slept, self._then = 0.0, then
+
+    def monotonic(self):
+        return self.slept
+
+    def sleep(self, seconds):
+        self.slept += seconds
+        self._then()
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from rebalance_lib.clock import SYSTEM
+from rebalance_lib.file_lock import file_lock
+
+with file_lock(Path(sys.argv[1]), seconds=0, on_wait=print, clock=SYSTEM):
+    print(flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def locked_elsewhere(tmp_path):
+    """A run whose lock another process has, and that process."""
+    run = Artifacts.at(tmp_path)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path], **pipes) as holder:
+        holder.stdout.readline()
+        yield run, holder
+        holder.kill()
+
+
+def test_a_run_that_another_process_has_is_in_use_and_free_when_that_is_killed(locked_elsewhere):
+    run, holder = locked_elsewhere
+    with pytest.raises(InUseError), run.locked():
+        pass
+    holder.kill()
+    holder.wait()
+    with run.locked():
+        pass
+
+
+def test_whoever_waits_for_a_run_says_so_once_and_gets_it_when_it_is_free(locked_elsewhere):
+    run, holder = locked_elsewhere
+    waits = []
+
+    def release():
+        holder.kill()
+        holder.wait()
+
+    with run.locked(seconds=5, on_wait=lambda: waits.append(1), clock=Waiting(release)):
+        assert waits == [1]
+    clock = Waiting()
+    with run.locked(), pytest.raises(InUseError, match="for 5 s"), run.locked(seconds=5, clock=clock):
+        pass
+    assert 5 <= clock.slept < 6
+
+
+def test_what_is_not_there_has_no_lock_unless_it_is_made(tmp_path):
+    run = Artifacts.at(tmp_path / "run")
+    with run.locked():
+        assert not (tmp_path / "run").exists()
+    with run.locked(make=True), pytest.raises(InUseError), run.locked():
+        pass
+
+
+def test_an_object_store_has_no_lock():
+    run = Artifacts("memory://run")
+    with run.locked(make=True), run.locked(make=True):
+        pass
