@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from rebalance_lib.execution.records.journal import REQUEST, read_journal
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
 from tests.everywhere import wait_for_replicas
-from tests.execution.running import FAST, FAST_SECONDS, SLOW, settings
+from tests.execution.running import FAST, FAST_SECONDS, SLOW, run_to_end, settings
 from tests.kafka_data import delete_topics
 from tests.waiting import wait_for
 
@@ -69,10 +70,11 @@ def test_a_run_that_is_paused_waits_and_ends_nothing(cluster, topic, make_job, s
     job = make_job(cluster, name, [[2]])
     executor = started(job, settings(give_up_after=0.1))
     make_request(job.artifacts, Kind.PAUSE, by="ada")
-    for _ in range(3):
+    for _ in range(3):  # for longer than anything else may wait
         assert executor.check().state is RunState.PAUSED
+        time.sleep(0.1)
     make_request(job.artifacts, Kind.RESUME, by="ada")
-    wait_for(lambda: executor.check().state is RunState.COMPLETED, seconds=FAST_SECONDS)
+    assert run_to_end(cluster, job, settings(), FAST_SECONDS).state is RunState.COMPLETED
 
 
 @pytest.mark.usefixtures("short_lag")
