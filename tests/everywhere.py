@@ -180,8 +180,8 @@ def set_topic(cluster: Cluster, topic: str, changes: Mapping[str, str | None]) -
     cluster.alter_topic_config(topic, changes)
 
     def of_one(ask: Ask, broker: int) -> dict[str, str | None]:
-        told = _settings(topic, list(changes))(ask, broker) or {}
-        return {key: told.get(key) for key, value in changes.items() if value is not None or key in REPLICA_LISTS}
+        shown = _settings(topic, list(changes))(ask, broker) or {}
+        return {key: shown.get(key) for key, value in changes.items() if value is not None or key in REPLICA_LISTS}
 
     _wait(cluster, of_one, {key: value for key, value in changes.items() if value is not None or key in REPLICA_LISTS})
 
@@ -190,11 +190,11 @@ def set_broker(cluster: Cluster, broker: int, changes: Mapping[str, str | None])
     """Set these dynamic settings of a broker, None deletes; returns when it shows them."""
     cluster.alter_broker_config(broker, changes)
 
-    def told() -> dict[str, str | None]:
+    def shown() -> dict[str, str | None]:
         found = cluster.broker_config(broker, list(changes))
         return {key: found[key].value if key in found and found[key].dynamic else None for key in changes}
 
-    wait_for(told, dict(changes), passing=PASSING)
+    wait_for(shown, dict(changes), passing=PASSING)
 
 
 def set_default(cluster: Cluster, values: Mapping[str, str]) -> None:

@@ -32,7 +32,7 @@ from rebalance_lib.execution.cancellation import cancel_own
 from rebalance_lib.execution.plan_status import Status
 from rebalance_lib.execution.records.journal import read_journal
 from rebalance_lib.execution.stalls import Cause
-from rebalance_lib.execution.throttles.config import RATES, dynamic_rates
+from rebalance_lib.execution.throttles.config import RATES
 from rebalance_lib.execution.throttles.restore import restore_throttles
 from rebalance_lib.execution.throttles.saved import stale_throttles
 from rebalance_lib.plan import Plan, PlanEntry
@@ -169,20 +169,6 @@ def test_a_receiver_that_hangs_but_is_not_fenced_is_named_and_the_rest_goes_on(n
         assert hanging.progress.bytes_copied >= report.progress.bytes_copied, "what it had when it last answered counts"
         with Cluster({"bootstrap_servers": [kafka.nodes[broker].address for broker in (2, 1)]}) as anew:
             assert len(anew.alive_brokers()) == 2
-
-
-def test_a_dead_receiver_keeps_no_other_move_from_beginning(degraded, make_job):
-    degraded.down(4)
-    name, cluster = degraded.topic("degraded-receiver", [[1], [1]], size=1_000_000), degraded.cluster
-    job, chosen = make_job(cluster, name, [[4], [2]]), settings(throttle=SLOW)
-    executor = Executor(cluster, job, chosen)
-    assert f"{name}-0 waits: brokers [4], which are to receive it, are down" in executor.check().holds
-    wait_for(lambda: list(cluster.reassignments()), [TopicPartition(name, 1)])
-    wait_for(lambda: dynamic_rates(cluster, [2], RATES)[2], THROTTLED)
-    degraded.down()
-    wait_for(lambda: executor.check() and dynamic_rates(cluster, [4], RATES)[4], THROTTLED)
-    assert begun(job) == {f"{name}-0": 1, f"{name}-1": 1}
-    assert clean_up(cluster, job, chosen).left == {}
 
 
 def test_08_an_unhealthy_replica_that_does_not_move_is_named_first(degraded, make_job):

@@ -30,7 +30,7 @@ from rebalance_lib.topology import TopicPartition
 from tests.conftest import SMALL_FETCHES
 from tests.everywhere import wait_for_leaders, wait_for_rates
 from tests.execution.running import FAST, FAST_SECONDS, SLOW, TOTAL_BYTES, begun, run_to_end, settings, with_free
-from tests.kafka_data import delete_topics, write_records
+from tests.kafka_data import write_records
 from tests.waiting import wait_for
 
 
@@ -119,18 +119,6 @@ def test_a_move_that_somebody_cancels_is_not_begun_again(cluster, topic, make_jo
     assert begun(job) == {f"{name}-0": 1}
 
 
-def test_reassignments_of_others_hold_new_moves_back(cluster, topic, make_job, started):
-    own, other = topic("executor-own", [[1]]), topic("executor-other", [[1]], size=1_000_000)
-    job, foreign = make_job(cluster, own, [[2]]), make_job(cluster, other, [[2]], name="foreign")
-    slow = settings(throttle=SLOW)
-    started(foreign, slow).check()
-    report = Executor(cluster, job, settings()).check()
-    assert report.state is RunState.HELD
-    assert "reassignments of somebody else are under way: executor-other-0" in report.holds[0]
-    clean_up(cluster, foreign, slow)
-    assert run_to_end(cluster, job, settings()).state is RunState.COMPLETED
-
-
 def test_log_dirs_are_moved_with_their_own_throttle_and_coming_replicas_go_where_planned(cluster, topic, make_job):
     name = topic("executor-log-dirs", [[1], [1]], size=500_000)
     held = {number: cluster.replica_log_dirs([1])[Replica(name, number, 1)].current for number in (0, 1)}
@@ -187,16 +175,6 @@ def test_a_request_that_cannot_be_read_is_passed_over(cluster, topic, make_job, 
     assert run_to_end(cluster, job, chosen).state is RunState.COMPLETED
 
 
-def test_moves_that_begin_after_a_clean_up_are_throttled_again(cluster, topic, make_job, started):
-    name = topic("executor-cleaned-up", [[1]], size=1_000_000)
-    job, chosen = make_job(cluster, name, [[2]]), settings(throttle=SLOW)
-    started(job, chosen)
-    clean_up(cluster, job, chosen)  # as the clean-up of a failed run does, before one of its steps is cleared
-    wait_for(lambda: dynamic_rates(cluster, [1], RATES)[1], {})
-    assert Executor(cluster, job, chosen).check().state is RunState.MOVING
-    wait_for(lambda: dynamic_rates(cluster, [1], RATES)[1] == dict.fromkeys(RATES, str(SLOW)))
-
-
 def test_what_has_no_disk_space_does_not_keep_others_from_beginning(cluster, topic, make_job, monkeypatch):
     name = topic("executor-crowded", [[1], [1]], size=300_000)
     other = topic("executor-large", [[1]], size=3_000_000)
@@ -211,18 +189,6 @@ def test_what_has_no_disk_space_does_not_keep_others_from_beginning(cluster, top
     assert any(hold.startswith("executor-large-0 waits: 30") and "do not fit into" in hold for hold in report.holds)
     assert begun(job) == {f"{name}-0": 1}
     assert run_to_end(cluster, job, settings()).state is RunState.COMPLETED
-
-
-@pytest.mark.usefixtures("short_lag")
-def test_a_topic_that_is_deleted_while_it_moves_is_left_out(cluster, kafka, topic, make_job, started):
-    name = topic("executor-deleted", [[1]], size=1_000_000)
-    job, chosen = make_job(cluster, name, [[2]]), settings(throttle=SLOW)
-    executor = started(job, chosen)
-    executor.check()
-    with kafka.admin() as admin:
-        delete_topics(admin, [name])
-    wait_for(lambda: executor.check().state is RunState.COMPLETED)
-    assert executor.check().progress.missing == 1
 
 
 def test_a_plan_that_adds_partitions_is_refused(cluster, topic, make_job):

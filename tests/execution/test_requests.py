@@ -1,4 +1,4 @@
-"""What people ask of a run while it is under way: checked when it is asked, folded in order, heard after a restart."""
+"""What people ask of a run while it is under way: checked when it is asked, folded in order, kept over a restart."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_request_says_what_by_whom_and_when(run):
     assert read_requests(run) == [request]
 
 
-def test_two_who_ask_at_the_same_moment_are_both_heard(run):
+def test_two_who_ask_at_the_same_moment_both_count(run):
     make_request(run, Kind.PAUSE, by="ada")
     [name] = (run / REQUESTS).files()
     (run / REQUESTS).write_json(f"{name[:6]}-ffffffff.json", {"kind": "throttle", "value": 7, "by": "bob", "at": "now"})
@@ -107,7 +107,7 @@ def test_a_ceiling_grows_with_the_throttle_that_is_requested(run):
         "\ud800".encode("utf-16-le", "surrogatepass"),
     ],
 )
-def test_a_damaged_request_is_left_out_and_the_others_are_heard(run, damaged):
+def test_a_damaged_request_is_left_out_and_the_others_count(run, damaged):
     make_request(run, Kind.THROTTLE, 5, by="ada")
     data = damaged if isinstance(damaged, bytes) else damaged.encode()
     (run / REQUESTS).write_bytes("000002-damaged.json", data)
@@ -155,7 +155,7 @@ def test_a_value_that_cannot_be_meant_is_refused_in_words(kind, value, message):
 
 def test_a_run_that_ended_leaves_no_request_but_those_made_since(run):
     make_request(run, Kind.PAUSE, by="ada")
-    heard = read_requests(run)
+    ended = read_requests(run)
     make_request(run, Kind.THROTTLE, 7, by="bob")
-    forget_requests(run, heard)
+    forget_requests(run, ended)
     assert [request.by for request in read_requests(run)] == ["bob"]

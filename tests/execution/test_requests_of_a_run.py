@@ -61,8 +61,8 @@ def test_pause_caps_resume_excluded_topics_and_a_maximum_run_time(cluster, topic
     report = wait_for(executor.check, lambda found: found.ended, seconds=FAST_SECONDS)
     assert (report.state, report.progress.done) == (RunState.INCOMPLETE, 2)
     assert report.set_aside.keys() == {*late, TopicPartition(other, 0)}
-    heard = {(event["kind"], event["by"]) for event in read_journal(job.artifacts) if event["event"] == REQUEST}
-    assert heard >= {("pause", "ada"), ("moves_in_cluster", "ada"), ("resume", "bob"), ("exclude_topics", "ada")}
+    noted = {(event["kind"], event["by"]) for event in read_journal(job.artifacts) if event["event"] == REQUEST}
+    assert noted >= {("pause", "ada"), ("moves_in_cluster", "ada"), ("resume", "bob"), ("exclude_topics", "ada")}
 
 
 def test_a_run_that_is_paused_waits_and_ends_nothing(cluster, topic, make_job, started):
