@@ -151,10 +151,10 @@ class Executor:
                     due, pause = began + interval, POLL_SECONDS
                 elif self.poll():
                     pause = POLL_SECONDS
+                    if not self._moving():
+                        due = began  # nothing is under way any more: a check shows whether the run has ended
                 else:
                     pause = min(IDLE_SECONDS, 1.5 * pause)
-                if not (self._moving() or self._holds):
-                    due = began  # nothing is under way: a check tells whether the run has ended
                 lost_since = None
                 # A poll of a busy cluster takes its time: at most half of all time is spent on polling.
                 wait = max(pause, self._clock.monotonic() - began)
@@ -171,11 +171,13 @@ class Executor:
 
     def poll(self) -> bool:
         """Read what is under way, and begin the next moves where some have ended; returns whether some have."""
+        if not self._moving():
+            return False
         ended = self._tracker.read_moving()
         if ended and not self._stop.is_set() and not self._holds:
             self._submission.advance(ended)
             self._journal.flush()
-        return bool(ended)
+        return bool(ended) or not self._moving()
 
     def check(self) -> Report:
         """Read, measure, maintain, begin what may begin, and report."""
@@ -287,7 +289,7 @@ class Executor:
             if request.name not in self._heard:
                 self._log(str(request))
                 self._journal.note(
-                    events.REQUEST, kind=request.kind, value=request.value, by=request.by, asked_at=request.at
+                    events.REQUEST, kind=request.kind, value=request.value, by=request.by, requested_at=request.at
                 )
         self._heard = frozenset(request.name for request in requests)
 

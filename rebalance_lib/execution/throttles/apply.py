@@ -26,6 +26,7 @@ from rebalance_lib.execution.throttles.config import (
     REPLICA_LISTS,
     Throttle,
     check_rate,
+    fresh_configs,
     replica_lists,
 )
 from rebalance_lib.execution.throttles.saved import SavedThrottles
@@ -85,7 +86,7 @@ def apply_throttle(
         numbers[tp.topic].add(str(tp.partition))
     change = note_entries(cluster, saved, throttle.replicas, numbers)
     brokers = set(throttle.brokers) & cluster.alive_brokers().keys()
-    before = cluster.broker_configs(brokers, RATES)
+    before = fresh_configs(cluster, sorted(brokers), RATES)
     for broker, rates in before.items():
         saved.note_rates(broker, rates, RATES, rate, shared=broker in shared)
     saved.write()

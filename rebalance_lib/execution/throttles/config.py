@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rebalance_lib.cluster import Cluster
+from rebalance_lib.cluster import Cluster, ConfigValue
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
@@ -24,6 +24,7 @@ RATES = (LEADER_RATE, FOLLOWER_RATE)
 ALL_RATES = (*RATES, LOG_DIR_RATE)
 REPLICA_LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 ALL_REPLICAS = "*"
+FRESH_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,18 @@ def plan_rates(plan: Plan, *, replicas: bool) -> tuple[str, ...]:
     """The rates that a plan can have caused, given whether a list of throttled replicas names it."""
     names_log_dirs = bool(plan.entries["log_dirs"].null_count < len(plan))
     return (*(RATES if replicas else ()), *((LOG_DIR_RATE,) if names_log_dirs else ()))
+
+
+def fresh_configs(cluster: Cluster, brokers: Sequence[int], keys: Sequence[str]) -> dict[int, dict[str, ConfigValue]]:
+    """These configurations of brokers, to be changed by what they are; those that do not answer are left out.
+
+    Where one does not, the answers of the others are as old as its time-out: they are read again.
+    """
+    began = cluster.clock.monotonic()
+    found = cluster.broker_configs(brokers, keys)
+    if found and cluster.clock.monotonic() - began > FRESH_SECONDS:
+        found = cluster.broker_configs(sorted(found), keys)
+    return found
 
 
 def dynamic_rates(

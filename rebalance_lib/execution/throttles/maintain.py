@@ -24,12 +24,14 @@ from rebalance_lib.execution.records import journal as events
 from rebalance_lib.execution.records.journal import Journal
 from rebalance_lib.execution.throttles.apply import Lists, entries_of, note_entries
 from rebalance_lib.execution.throttles.config import (
+    ALL_RATES,
     ALL_REPLICAS,
     LOG_DIR_RATE,
     RATES,
     REPLICA_LISTS,
     check_rate,
     entries,
+    fresh_configs,
     replica_lists,
 )
 from rebalance_lib.execution.throttles.saved import SavedThrottles, open_saved
@@ -94,30 +96,16 @@ class ThrottleMaintainer:
         Returns:
             Why some could not be throttled, by partition, or by broker for copies within it; these must not begin.
         """
-        wanted: dict[int, set[str]] = defaultdict(set)
-        lists: Lists = {}
-        copying = [move for move in moves if move.receivers]
-        if rates.between_brokers is not None and copying:
-            check_rate(rates.between_brokers)
-            lists = _lists(copying)
-            for move in copying:
-                for broker in (*move.senders, *move.receivers):
-                    wanted[broker] |= set(RATES)
-        if rates.between_log_dirs is not None:
-            for broker in within:
-                wanted[broker].add(LOG_DIR_RATE)
-        new = {
-            broker: {key for key in keys if self._lacks(broker, key, rates)}
-            for broker, keys in wanted.items()
-            if broker in alive
-        }
-        failed = self._set(lists, {broker: keys for broker, keys in new.items() if keys}, rates)
-        if lists or any(new.values()):
+        copying = [move for move in moves if move.receivers and rates.between_brokers is not None]
+        lists = _lists(copying)
+        new = self._lacking(copying, within, rates, alive)
+        failed = self._set(lists, new, rates)
+        if lists or new:
             self._journal.note(
                 events.THROTTLE_SET,
                 rate=rates.between_brokers,
                 log_dir_rate=rates.between_log_dirs,
-                brokers=sorted(broker for broker, keys in new.items() if keys and broker not in failed),
+                brokers=sorted(new.keys() - failed.keys()),
                 partitions=len(copying),
             )
         unthrottled: dict[TopicPartition | int, str] = {broker: failed[broker] for broker in within if broker in failed}
@@ -127,11 +115,29 @@ class ThrottleMaintainer:
                     unthrottled[move.partition] = f"the throttle of broker {one} could not be set: {failed[one]}"
         return unthrottled
 
+    def _lacking(
+        self, copying: Collection[ThrottledMove], within: Collection[int], rates: Rates, alive: Collection[int]
+    ) -> dict[int, set[str]]:
+        """The rates that brokers which take part and live are not known to have."""
+        wanted: dict[int, set[str]] = defaultdict(set)
+        for move in copying:
+            for broker in (*move.senders, *move.receivers):
+                wanted[broker] |= set(RATES)
+        if rates.between_log_dirs is not None:
+            for broker in within:
+                wanted[broker].add(LOG_DIR_RATE)
+        lacking = {
+            broker: {key for key in keys if self._lacks(broker, key, rates)}
+            for broker, keys in wanted.items()
+            if broker in alive
+        }
+        return {broker: keys for broker, keys in lacking.items() if keys}
+
     def _set(self, lists: Lists, new: Mapping[int, Collection[str]], rates: Rates) -> dict[int, str]:
         """Save what is there, then add entries to lists and set rates; returns the brokers that did not take them."""
         by_key = rates.by_key()
         change = note_entries(self._cluster, self._saved, lists) if lists else {}
-        before = self._cluster.broker_configs(sorted(new), sorted({*RATES, LOG_DIR_RATE})) if new else {}
+        before = fresh_configs(self._cluster, sorted(new), ALL_RATES) if new else {}
         changes: dict[int, dict[str, str]] = {}
         for broker, current in before.items():
             for key in sorted(new[broker]):
@@ -203,22 +209,14 @@ class ThrottleMaintainer:
         """Make the throttle that is wanted now the one that is set, for the moves under way and no others."""
         if rates.between_brokers is None and rates.between_log_dirs is None and self._saved.empty:
             return
-        copying = [move for move in moves if move.receivers]
-        self._maintain_lists(copying if rates.between_brokers is not None else [])
+        copying = [move for move in moves if move.receivers and rates.between_brokers is not None]
+        self._maintain_lists(copying)
         self._maintain_rates(rates, alive)
-        bare = [move for move in copying if self._bare(move, alive, rates)] if rates.between_brokers is not None else []
-        bare_within = []
-        if rates.between_log_dirs is not None:
-            bare_within = [broker for broker in within if self._lacks(broker, LOG_DIR_RATE, rates)]
-        if bare or bare_within:
-            failed = self.prepare(bare, bare_within, rates, alive)
-            if len(failed) < len(bare) + len(bare_within):
-                self._log(f"the throttle is set on brokers of {len(bare)} moves that had none")
-
-    def _bare(self, move: ThrottledMove, alive: Collection[int], rates: Rates) -> bool:
-        """Whether a broker of the move is alive and has no rate of ours, because it was down."""
-        brokers = {*move.senders, *move.receivers} & set(alive)
-        return any(self._lacks(broker, key, rates) for broker in brokers for key in RATES)
+        if new := self._lacking(copying, within, rates, alive):  # of brokers that were down, or do not answer
+            failed = self._set({}, new, rates)
+            if done := sorted(new.keys() - failed.keys()):
+                self._log(f"the throttle is set on brokers {done} too, which had none")
+                self._journal.note(events.THROTTLE_SET, rate=rates.between_brokers, brokers=done)
 
     def _maintain_lists(self, copying: Collection[ThrottledMove]) -> None:
         """Entries of moves under way are in their lists, those of moves that have ended are not."""
@@ -259,7 +257,7 @@ class ThrottleMaintainer:
         ours = {broker: noted for broker, noted in self._saved.brokers.items() if broker in alive}
         if not ours or not by_key:
             return
-        found = self._cluster.broker_configs(sorted(ours), sorted(by_key))
+        found = fresh_configs(self._cluster, sorted(ours), sorted(by_key))
         self.silent = frozenset(ours.keys() - found.keys())
         changes: dict[int, dict[str, str]] = {}
         for broker in sorted(found):

@@ -29,6 +29,7 @@ from rebalance_lib.execution.throttles.config import (
     current_throttles,
     dynamic_rates,
     entries,
+    fresh_configs,
     plan_rates,
     replica_lists,
     throttled_partitions,
@@ -98,9 +99,8 @@ def _restore_brokers(cluster: Cluster, saved: SavedThrottles, restored: Restored
     needed = _used_by_others(cluster, saved, reassignments)
     moving = {broker for entry in reassignments.values() for broker in entry.replicas}
     noted = saved.brokers
-    current = cluster.broker_configs(
-        sorted(noted.keys() & alive), sorted({key for rates in noted.values() for key in rates})
-    )
+    keys = sorted({key for rates in noted.values() for key in rates})
+    current = fresh_configs(cluster, sorted(noted.keys() & alive), keys)
     goals: dict[int, Goal] = {}
     for broker, rates in noted.items():
         where = f"broker {broker}"
