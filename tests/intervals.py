@@ -14,6 +14,7 @@ import rebalance_lib.execution  # noqa: F401
 
 SECONDS = {
     ("rebalance_lib.execution.preflight", "SAMPLE_SECONDS"): 0.2,  # how long to see whether partitions are written to
+    ("rebalance_lib.execution.preflight", "SHORT_SAMPLE_SECONDS"): 0.2,
     ("rebalance_lib.execution.executor", "IDLE_SECONDS"): 0.2,
     ("rebalance_lib.cli.waiting", "LOOK_SECONDS"): 0.1,
 }

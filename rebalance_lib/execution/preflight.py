@@ -49,7 +49,8 @@ from rebalance_lib.plan.stages import stages
 from rebalance_lib.plan.waves import SLOT, slots
 from rebalance_lib.topology import TopicPartition
 
-SAMPLE_SECONDS = 2.0
+SAMPLE_SECONDS, SHORT_SAMPLE_SECONDS = 2.0, 0.5
+LITTLE = 20  # what is written so many times over is below the throttle
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,7 @@ def _throttle(cluster: Cluster, job: Job, status: PlanStatus, settings: Settings
     throttle = pace.throttle
     if throttle is None or not moving:
         return
-    measured, sizes = write_rates(cluster, status, moving)
+    measured, sizes = write_rates(cluster, status, moving, throttle)
     rates = {tp: max(measured.get(tp, 0.0), job.write_rates.get(tp, 0.0)) for tp in moving}
     incoming: dict[int, list[Written]] = defaultdict(list)
     outgoing: dict[int, list[Written]] = defaultdict(list)
@@ -222,18 +223,25 @@ def _most(moves: list[Written], cap: int | None) -> float:
 
 
 def write_rates(
-    cluster: Cluster, status: PlanStatus, partitions: list[TopicPartition]
+    cluster: Cluster, status: PlanStatus, partitions: list[TopicPartition], throttle: int
 ) -> tuple[dict[TopicPartition, float], dict[tuple[TopicPartition, int], int]]:
-    """Bytes per second written to each partition, as its leader grows within some seconds; and what leaders have."""
+    """Bytes per second written to each partition, as its leader grows; and what leaders have.
+
+    A short sample is enough where next to nothing is written beside what the throttle lets through.
+    """
     leaders = {tp: leader for tp in partitions if (leader := status.live[tp].leader) is not None}
     brokers = set(leaders.values()) & cluster.alive_brokers().keys()
     earlier, begun = read_sizes(cluster, partitions, brokers), cluster.clock.monotonic()
-    cluster.clock.sleep(SAMPLE_SECONDS)
-    later, elapsed = read_sizes(cluster, partitions, brokers), cluster.clock.monotonic() - begun
-    grown = {
-        tp: later.bytes.get((tp, leader), 0) - earlier.bytes.get((tp, leader), 0) for tp, leader in leaders.items()
-    }
-    return {tp: max(0.0, size / elapsed) for tp, size in grown.items()}, later.bytes
+    for seconds in (SHORT_SAMPLE_SECONDS, SAMPLE_SECONDS - SHORT_SAMPLE_SECONDS):
+        cluster.clock.sleep(max(0.0, seconds))
+        later, elapsed = read_sizes(cluster, partitions, brokers), cluster.clock.monotonic() - begun
+        grown = {
+            tp: later.bytes.get((tp, leader), 0) - earlier.bytes.get((tp, leader), 0) for tp, leader in leaders.items()
+        }
+        rates = {tp: max(0.0, size / elapsed) for tp, size in grown.items()}
+        if sum(rates.values()) * LITTLE < throttle:
+            break
+    return rates, later.bytes
 
 
 def _disks(cluster: Cluster, job: Job, status: PlanStatus, settings: Settings) -> Iterator[str]:
