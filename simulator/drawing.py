@@ -8,7 +8,8 @@ fifteen seconds, and `replica.lag.time.max.ms` is thirty.
 Half of the faults strike in the first seconds, while the run sets throttles and begins moves, since that is where most
 is written; the others any time until the run would have ended by itself, and a while after. What is rare, and worst, is
 several faults that hit the same partition, or at the same time: so four of ten schedules are about one partition, and
-in four of ten all faults strike within a few seconds.
+in four of ten all faults strike within a few seconds. What chance would hardly put together is drawn as a story, in few
+schedules: `simulator.stories`.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from simulator.shape import Fault, Planned, Shape
+from simulator.stories import draw_story, foreign_target
 
 COUNTS = (0, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 8)
-SAVED_FILES = ("throttles.json", "throttles.json", "requests.json", "journal", "audit.json", "owner.json")
+SAVED_FILES = ("throttles.json", "throttles.json", "throttles.", "requests", "journal", "execution.json", "owner.json")
+STORIES = 0.12  # the part of schedules that tell a story
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +104,18 @@ def _log_dirs_slow(d: Drawing) -> dict[str, Any]:
 
 
 def _message_lost(d: Drawing) -> dict[str, Any]:
-    return {"what": d.rng.choice(("reassign", "reassign", "alter_topic_configs", "any")), "reset": d.rng.random() < 0.5}
+    what = ("reassign", "reassign", "alter_topic_configs", "alter_broker_configs", "any")
+    return {"what": d.rng.choice(what), "reset": d.rng.random() < 0.5}
 
 
 def _partition_refused(d: Drawing) -> dict[str, Any]:
     topic, partition = d.partition()
     return {"topic": topic, "partition": partition, "seconds": d.seconds(5, 30, 150)}
+
+
+def _always_refused(d: Drawing) -> dict[str, Any]:
+    topic, partition = d.partition()
+    return {"topic": topic, "partition": partition}
 
 
 def _storage_fails(d: Drawing) -> dict[str, Any]:
@@ -159,13 +168,7 @@ def _topic_config_changed(d: Drawing) -> dict[str, Any]:
 
 def _foreign_reassignment(d: Drawing) -> dict[str, Any]:
     topic, partition = d.partition()
-    before = d.shape.partition(topic, partition).replicas
-    planned = {one.topic_partition: one.replicas for one in d.plan}.get((topic, partition), ())  # type: ignore[call-overload]
-    ids = [broker.id for broker in d.shape.brokers]
-    for _ in range(20):
-        target = d.rng.sample(ids, len(before))
-        if set(target) not in (set(before), set(planned)):
-            break
+    target = foreign_target(d.rng, d.shape, d.plan, topic, partition)
     return {"topic": topic, "partition": partition, "replicas": target, "throttled": d.rng.random() < 0.4}
 
 
@@ -224,9 +227,10 @@ KINDS: dict[str, tuple[float, Draw]] = {
     "answer_lost": (3, _message_lost),
     "request_lost": (2, _message_lost),
     "partition_refused": (1.5, _partition_refused),
+    "partition_always_refused": (0.4, _always_refused),
     "storage_fails": (2, _storage_fails),
     "storage_fails_forever": (0.5, _storage_fails_forever),
-    "file_torn": (1, _file_torn),
+    "file_torn": (1.5, _file_torn),
     "process_killed": (5, _process_killed),
     "machine_crashes": (1, _machine_crashes),
     "process_hangs": (1, _process_hangs),
@@ -262,6 +266,8 @@ ONCE = frozenset(
 
 def draw_faults(rng: random.Random, shape: Shape, plan: tuple[Planned, ...], *, around: float) -> tuple[Fault, ...]:
     """The faults of a schedule whose run takes ``around`` so many seconds, by time."""
+    if rng.random() < STORIES and (story := draw_story(rng, shape, plan, around)):
+        return story
     drawing = Drawing(rng, shape, plan, rng.choice(plan) if rng.random() < 0.4 else None)
     moment = rng.uniform(2.0, around + 5.0) if rng.random() < 0.4 else None
     faults: list[Fault] = []

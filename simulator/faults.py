@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from simulator.world import World
 
 REFUSAL = "InvalidReplicationAssignmentError"
+BOTH_COPIES = "throttles."  # how the names of both copies begin
 FAR = 1e9
 
 
@@ -128,6 +129,11 @@ def partition_refused(world: World, topic: str, partition: int, seconds: float) 
     world.cluster.network.refuse(TopicPartition(topic, partition), REFUSAL, until)
 
 
+def partition_always_refused(world: World, topic: str, partition: int) -> None:
+    """The controller refuses new replicas of one partition, whatever anybody waits for."""
+    world.cluster.network.refuse(TopicPartition(topic, partition), REFUSAL)
+
+
 def credentials_expire(world: World, seconds: float) -> None:
     """Every request fails until somebody renews the credentials."""
     network, until = world.cluster.network, world.scheduler.now + seconds
@@ -154,15 +160,15 @@ def storage_fails_forever(world: World, what: str) -> None:
 
 
 def file_torn(world: World, name: str, how: str) -> bool | None:
-    """A file is cut, or empty."""
+    """A file is cut, or empty; of saved throttles, which are kept twice, one copy or both."""
     paths = [path for path in sorted(world.disk.files) if f"/{name}" in path]
     if not paths:
         return False
-    for path in paths[-1:]:
+    for path in paths if name == BOTH_COPIES else paths[-1:]:
         world.disk.tear(path, 0.6 if how == "cut" else 0.0)
         world.note("fault", f"{path} is {how}")
     world.ledger.storage_broken = True
-    world.ledger.throttles_torn |= name == "throttles.json"
+    world.ledger.throttles_torn |= name == BOTH_COPIES
     return None
 
 
@@ -217,6 +223,7 @@ def second_executor(world: World) -> bool | None:
 def clock_steps(world: World, by: float) -> None:
     """The wall clock of all machines is set to another time."""
     world.clock_offset += by
+    world.ledger.clocks_changed = True
     for clock in world.clocks:
         clock.offset += by
 
@@ -224,6 +231,7 @@ def clock_steps(world: World, by: float) -> None:
 def clocks_differ(world: World, by: float) -> None:
     """Processes that are started from now on see another wall clock, as those on another machine do."""
     world.clock_offset += by
+    world.ledger.clocks_changed = True
 
 
 # Topics
@@ -239,20 +247,21 @@ def topic_deleted(world: World, topic: str) -> bool | None:
     return None
 
 
-def topic_recreated(world: World, topic: str, seconds: float, same: bool) -> bool | None:
-    """A topic is deleted, and created again under the same name, on the same brokers or on others."""
+def topic_recreated(world: World, topic: str, seconds: float, same: bool, planned: bool = False) -> bool | None:
+    """A topic is deleted, and created again under the same name, on the same brokers, on others, or as planned."""
     if topic_deleted(world, topic) is False:
         return False
-    world.later(seconds, lambda: _create_again(world, topic, same=same))
+    world.later(seconds, lambda: _create_again(world, topic, same=same, planned=planned))
     return None
 
 
-def _create_again(world: World, topic: str, *, same: bool) -> None:
+def _create_again(world: World, topic: str, *, same: bool, planned: bool) -> None:
     shape = world.schedule.shape.topic(topic)
     alive = sorted(broker for broker, one in world.cluster.brokers.items() if one.working)
     partitions = []
-    for one in shape.partitions:
-        wanted = one.replicas if same else tuple(reversed(one.replicas))
+    targets = {one.partition: one.replicas for one in world.schedule.plan if one.topic == topic} if planned else {}
+    for number, one in enumerate(shape.partitions):
+        wanted = targets.get(number, one.replicas if same else tuple(reversed(one.replicas)))
         replicas = tuple(broker for broker in wanted if broker in alive)
         partitions.append(NewPartition(replicas or tuple(alive[:1]), one.size / 2, float(one.write_rate)))
     if world.cluster.topic_partitions(topic) or not alive:
@@ -295,6 +304,7 @@ FAULTS: dict[str, Callable[..., bool | None]] = {
         answer_lost,
         request_lost,
         partition_refused,
+        partition_always_refused,
         credentials_expire,
         storage_fails,
         storage_fails_forever,

@@ -7,13 +7,15 @@ records. Where the executor can not know better, something is allowed, and the c
     throttled             no move of the run without the throttle that the run promised
     foreign_reassignment  a reassignment of somebody else is never replaced or cancelled
     foreign_throttle      an entry that somebody else put into a list of throttled replicas is never removed
+    listed                no entry of the run stays in a list when its move has ended
     min_isr               no request of the run takes a partition below its min ISR
     readable              no request of the run takes a partition's leader away
     disk_reserve          no move of the run fills a log dir beyond the reserve
     one_request           one request per move, unless the answer to an earlier one was lost
-    approved              only targets of the plan, or stages on the way there, are requested, and only for the topic
-                          that the plan was made for
-    requests_of_people    nothing begins after a cancel, during a pause, outside the window, or of an excluded topic
+    approved              only targets of the plan, or the next stage on the way there, are requested, and only for the
+                          topic that the plan was made for; nor are leaders of another one elected
+    requests_of_people    nothing begins after a cancel, during a pause, outside the window, of an excluded topic, or
+                          when the maximum run time is over
     unexpected_error      a process ends with a `RebalanceError`, or without an error
 
 `simulator.ending` has those that are judged when all is over. Cost: an event without a request costs two comparisons;
@@ -65,6 +67,7 @@ class Invariants:
         self._transitions: list[tuple[float, Transition]] = []
         self._last: dict[TopicPartition, Request] = {}  # the last request for a partition
         self._bare: dict[TopicPartition, float] = {}  # seconds without throttle in which the executor could act
+        self._left_over: dict[tuple[str, str, str], float] = {}  # seconds that entries of ended moves are in lists
         self._ticked = 0.0
         self._cluster.on_transition.append(lambda time, transition: self._transitions.append((time, transition)))
         self.grace = world.schedule.interval + TIMEOUT_SECONDS
@@ -113,6 +116,8 @@ class Invariants:
                 if self._ledger.rate_changed.get(int(str(broker)), -1e9) > late
             }
         elif request.name == "elect_preferred_leaders":
+            for tp in request.changes:
+                self._same_topic(request, tp, "asked for the preferred leader")
             for tp, transition in changed.items():
                 if transition.before is not None and transition.after is not None:
                     self._availability(request, tp, transition.before, transition.after)
@@ -149,6 +154,7 @@ class Invariants:
         self._foreign(request, tp, target)
         self._availability(request, tp, before, after)
         if target is not None:
+            self._staged(request, tp, before, after)
             self._people(request, tp)
             self._once(request, tp, target, before)
             self._last[tp] = request
@@ -168,12 +174,24 @@ class Invariants:
         on_the_way = stages(origin, wanted) if self._world.settings.pace.one_replica_at_a_time else (wanted,)
         if target is not None and target not in on_the_way:
             self.violate("approved", f"{request.process} requested {list(target)} for {tp}, approved is {list(wanted)}")
+        self._same_topic(request, tp, f"requested {target}")
+
+    def _same_topic(self, request: Request, tp: TopicPartition, what: str) -> None:
         # Requests name a topic, not its id: one that is created again while the request is on its way, or while
         # metadata lags, cannot be told from the one before.
         # Snapshots have no topic ids: which topic the plan was made for is known since the run began.
         recreated = self._ledger.recreated.get(tp.topic, -1e9)
         if recreated > self._cluster.requests[0].time and not self._ledger.unseen(recreated, request.time):
-            self.violate("approved", f"{request.process} requested {target} for {tp}: the topic is another one since")
+            self.violate("approved", f"{request.process} {what} for {tp}: the topic is another one since")
+
+    def _staged(self, request: Request, tp: TopicPartition, before: PartitionState, after: PartitionState) -> None:
+        """One new replica at a time, if that was asked for, from where stages begin; from elsewhere, all at once."""
+        plan = self._world.plan_of(request.process)
+        if not self._world.settings.pace.one_replica_at_a_time or len(after.adding) < 2 or tp not in plan.targets:
+            return
+        way = (plan.origins[tp], *stages(plan.origins[tp], plan.targets[tp]))
+        if after is not before and not before.reassigning and any(set(one) == set(before.replicas) for one in way):
+            self.violate("approved", f"{request.process} gives {tp} new replicas {list(after.adding)} at once")
 
     def _foreign(self, request: Request, tp: TopicPartition, target: tuple[int, ...] | None) -> None:
         # Kafka has no compare-and-set for reassignments: one that others began after the executor listed them, which it
@@ -206,8 +224,10 @@ class Invariants:
         if target != (before.target if before.reassigning else before.replicas):
             return
         last = self._last.get(tp)
-        if last is not None and not last.answered:
-            return  # its answer was lost, and the executor may have been told nothing since
+        # Its answer was lost. Whoever sent it has to read what became of it before it is sent again, and the controller
+        # lists what is under way at once; what was done so quickly that it is not listed, metadata shows later on.
+        if last is not None and not last.answered and not (last.process == request.process and before.reassigning):
+            return
         # Two executors that read the same cluster at the same time choose the same moves.
         if last is not None and last.process != request.process and request.time - last.time <= LAG_SECONDS:
             return
@@ -237,6 +257,16 @@ class Invariants:
                 self.violate("requests_of_people", f"{request.process} began {tp} outside the window")
         if ledger.excluded.get(tp.topic, 1e9) < late:
             self.violate("requests_of_people", f"{request.process} began {tp}, whose topic was excluded")
+        self._run_time(request, tp, late)
+
+    def _run_time(self, request: Request, tp: TopicPartition, late: float) -> None:
+        """Nothing begins when the maximum run time is over; it counts from before the run's first request."""
+        limits = self._ledger.max_run_time
+        if not limits or limits[-1].at >= late or self._ledger.clocks_changed:
+            return
+        over = self._cluster.requests[0].time + limits[-1].value
+        if over < late and self._world.plan_of(request.process).first:
+            self.violate("requests_of_people", f"{request.process} began {tp} after the maximum run time")
 
     def _foreign_entries(self, request: Request) -> None:
         for topic, changes in request.changes.items():
@@ -334,9 +364,11 @@ class Invariants:
         """
         now = self._scheduler.now
         elapsed, self._ticked = now - self._ticked, now
-        if self._throttle is None or not self._ledger.own:
+        if self._throttle is None:
             return
         can_act = self._world.executor_can_act()
+        if can_act:
+            self._judge_lists(elapsed)
         for tp in self._ledger.own:
             if not self._not_throttled(tp):
                 self._bare.pop(tp, None)
@@ -344,3 +376,23 @@ class Invariants:
                 self._bare[tp] = self._bare.get(tp, 0.0) + elapsed
                 if self._bare[tp] > self.grace + self._world.schedule.interval:
                     self.violate("throttled", f"{tp} runs without its throttle: {self._not_throttled(tp)}")
+
+    def _judge_lists(self, elapsed: float) -> None:
+        """Count for how long entries of moves that have ended are in lists, where the executor could remove them.
+
+        Kafka throttles every follower that is listed, also one that catches up after a restart.
+        """
+        ledger, found = self._ledger, {}
+        for topic, values in self._cluster.configs.topics.items():
+            for key in REPLICA_LISTS:
+                for entry in values.get(key, "").split(","):
+                    number = entry.partition(":")[0]
+                    if not number.isdigit() or entry in ledger.entries_of_others.get((topic, key), ()):
+                        continue
+                    tp = TopicPartition(topic, int(number))
+                    if tp not in ledger.own and tp not in ledger.foreign:
+                        found[topic, key, entry] = self._left_over.get((topic, key, entry), 0.0) + elapsed
+        self._left_over = found
+        for (topic, key, entry), seconds in found.items():
+            if seconds > self.grace + self._world.schedule.interval + TIMEOUT_SECONDS:
+                self.violate("listed", f"{entry} is in {key} of {topic} {seconds:.0f} s after its move has ended")

@@ -79,9 +79,10 @@ class Ledger:
     closed: list[tuple[float, float]] = field(default_factory=list)
     excluded: dict[str, float] = field(default_factory=dict)
     cancelled_at: float | None = None
-    max_run_time: bool = False
+    max_run_time: list[Change] = field(default_factory=list)  # seconds since the run began
     asked: list[str] = field(default_factory=list)  # kinds of requests that were written down
 
+    clocks_changed: bool = False  # wall clocks were set, or differ: nobody can tell how long a run has taken
     stopped: list[tuple[float, float]] = field(default_factory=list)  # when a process of the run was stopped
     trouble_until: float = 0.0
     storage_broken: bool = False  # it failed, was torn or lost files: records may lack something

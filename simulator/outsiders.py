@@ -215,7 +215,7 @@ def request_exclude_topics(world: World, topic: str) -> bool | None:
 def request_max_run_time(world: World, limit: int) -> bool | None:
     """A person bounds the time of the run."""
 
-    def noted(_: float) -> None:
-        world.ledger.max_run_time = True
+    def noted(now: float) -> None:
+        world.ledger.max_run_time.append(Change(now, float(limit)))
 
     return _ask(world, "max_run_time", limit, noted)

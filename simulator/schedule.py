@@ -82,11 +82,11 @@ def generate(seed: int) -> Schedule:
     rng = random.Random(seed)
     shape = _shape(rng)
     plan = _plan(rng, shape)
-    seconds = rng.choice((5.0, 10.0, 20.0, 40.0))
+    seconds = rng.choice((5.0, 10.0, 20.0, 40.0, 80.0))
     throttle = _throttle(shape, plan, seconds)
     settings = _settings(rng, throttle)
     shape = _written(rng, shape, throttle)
-    shape = _disks(rng, shape, plan)
+    shape = _disks(rng, shape, plan, settings["disk_reserve"])
     way = rng.choice((COMMAND_LINE, COMMAND_LINE, AIRFLOW))
     prior = _prior(rng, shape)
     faults = draw_faults(rng, shape, plan, around=seconds)
@@ -99,6 +99,8 @@ def _shape(rng: random.Random) -> Shape:
         BrokerShape(broker, f"rack{broker % racks}", (0,) * rng.choice((1, 1, 2)))
         for broker in range(1, rng.randint(4, 7) + 1)
     )
+    if rng.random() < 0.2:  # a slow network: what nobody throttles takes its time, too
+        brokers = tuple(replace(broker, nic=10 * MEGABYTE) for broker in brokers)
     ids = [broker.id for broker in brokers]
     total, topics = rng.randint(4, 16), rng.randint(2, 6)
     topics = min(topics, total)
@@ -213,26 +215,37 @@ def _written(rng: random.Random, shape: Shape, throttle: int) -> Shape:
     return replace(shape, topics=topics)
 
 
-def _disks(rng: random.Random, shape: Shape, plan: tuple[Planned, ...]) -> Shape:
-    """Log dirs with space for old and new copies: plenty mostly, in one of four schedules just enough."""
+def _disks(rng: random.Random, shape: Shape, plan: tuple[Planned, ...], reserve: float) -> Shape:
+    """Log dirs with space for old and new copies: plenty mostly, in one of four schedules just enough.
+
+    Just enough is what the plan needs if moves wait for others to leave, the reserve kept, and more or less to spare.
+    """
     held = dict.fromkeys((broker.id for broker in shape.brokers), 0)
-    coming = dict(held)
+    coming, leaving, largest = dict(held), dict(held), dict(held)
     for topic in shape.topics:
         for partition in topic.partitions:
             for replica in partition.replicas:
                 held[replica] += partition.size + partition.write_rate * WRITTEN_SECONDS
     for one in plan:
         partition = shape.partition(one.topic, one.partition)
+        size = partition.size + partition.write_rate * WRITTEN_SECONDS
         for replica in one.replicas:
-            written = partition.write_rate * WRITTEN_SECONDS
-            coming[replica] += partition.size + written if one.log_dirs or replica not in partition.replicas else 0
+            if one.log_dirs or replica not in partition.replicas:
+                coming[replica] += size
+                largest[replica] = max(largest[replica], size)
+        for replica in partition.replicas:
+            leaving[replica] += size if replica not in one.replicas else 0
     tight = rng.random() < 0.25
     brokers = []
     for broker in shape.brokers:
-        needed = held[broker.id] + coming[broker.id] + 50 * MEGABYTE
-        factor = rng.uniform(1.15, 1.5) if tight else rng.uniform(2.0, 6.0)
-        # Any of the log dirs may get everything, unless disks are tight: then each gets its part, and some to spare.
-        each = needed * factor / (len(broker.log_dirs) ** 0.5 if tight else 1)
+        side_by_side = held[broker.id] + coming[broker.id]
+        if tight:
+            spared = leaving[broker.id] * rng.uniform(0.2, 1.0)
+            needed = max(side_by_side - spared, held[broker.id]) + largest[broker.id] + 5 * MEGABYTE
+            # Any of the log dirs may get everything; where there are two, each gets its part, and some to spare.
+            each = needed * rng.uniform(1.02, 1.2) / (1 - reserve) / len(broker.log_dirs) ** 0.5
+        else:
+            each = (side_by_side + 50 * MEGABYTE) * rng.uniform(2.0, 6.0)
         brokers.append(replace(broker, log_dirs=tuple(int(each) for _ in broker.log_dirs)))
     return replace(shape, brokers=tuple(brokers))
 

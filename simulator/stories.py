@@ -1,0 +1,104 @@
+"""Faults that belong together, and that chance would hardly put together: each story is a known way to harm a cluster.
+
+originals_die            one new replica does not come, others are in sync, originals die, and somebody cancels
+recreated_as_planned     a topic is created again where the plan wants it, and its preferred leader restarts
+sizes_unknown            brokers do not answer DescribeLogDirs when an executor is started again
+clocks_differ_and_asked  somebody whose clock is ahead asks something of the run
+foreign_move_at_the_end  somebody else moves a partition of the plan, and then the run is cancelled
+"""
+
+from __future__ import annotations
+
+import random
+
+from simulator.shape import Fault, Planned, Shape
+
+Story = tuple[Fault, ...]
+
+
+def draw_story(rng: random.Random, shape: Shape, plan: tuple[Planned, ...], around: float) -> Story:
+    """The faults of a story, by time; none if the plan does not suit it."""
+    story = rng.choice(
+        (originals_die, recreated_as_planned, sizes_unknown, clocks_differ_and_asked, foreign_move_at_the_end)
+    )
+    return tuple(sorted(story(rng, shape, plan, around), key=lambda fault: fault.at))
+
+
+def _fault(at: float, kind: str, **args: object) -> Fault:
+    return Fault(round(at, 3), kind, args)
+
+
+def originals_die(rng: random.Random, shape: Shape, plan: tuple[Planned, ...], around: float) -> list[Fault]:
+    """Whoever goes back to the originals takes the partition below its min ISR, or leaves it without a leader."""
+    found = []
+    for one in plan:
+        before = shape.partition(one.topic, one.partition).replicas
+        new = [broker for broker in one.replicas if broker not in before]
+        if len(new) > 1:
+            found.append((before, new))
+    if not found:
+        return []
+    before, new = rng.choice(found)
+    late = rng.uniform(0.6, 1.2) * around + 8.0
+    dead = rng.sample(before, rng.randint(max(1, len(before) - 1), len(before)))
+    return [
+        _fault(rng.uniform(0.0, 4.0), "broker_hangs", broker=new[0], seconds=late + 60.0),
+        *(_fault(late + rng.uniform(0.0, 3.0), "broker_dies", broker=one, seconds=60.0, clean=True) for one in dead),
+        _fault(late + rng.uniform(10.0, 25.0), "request_cancel"),
+    ]
+
+
+def recreated_as_planned(rng: random.Random, _: Shape, plan: tuple[Planned, ...], around: float) -> list[Fault]:
+    """Its partitions look as if the run had moved them."""
+    one, at = rng.choice(plan), rng.uniform(3.0, 0.5 * around + 5.0)
+    return [
+        _fault(at, "topic_recreated", topic=one.topic, seconds=1.0, same=True, planned=True),
+        _fault(at + 8.0, "broker_dies", broker=one.replicas[0], seconds=rng.uniform(2.0, 8.0), clean=True),
+    ]
+
+
+def sizes_unknown(rng: random.Random, shape: Shape, plan: tuple[Planned, ...], _: float) -> list[Fault]:
+    """An executor that counts what it does not know as nothing begins too much."""
+    one = rng.choice(plan)
+    brokers = shape.partition(one.topic, one.partition).replicas
+    at = rng.uniform(0.0, 8.0)
+    return [
+        *(_fault(at, "log_dirs_silent", broker=broker, seconds=60.0) for broker in brokers),
+        _fault(at + rng.uniform(0.0, 4.0), "process_killed", after_calls=1, applied=True, restart_after=2.0),
+    ]
+
+
+def clocks_differ_and_asked(rng: random.Random, _: Shape, plan: tuple[Planned, ...], around: float) -> list[Fault]:
+    """No clock is to be compared with another."""
+    asked = rng.choice(("request_cancel", "request_pause", "request_exclude_topics"))
+    args: dict[str, dict[str, object]] = {
+        "request_pause": {"seconds": around + 60.0},
+        "request_exclude_topics": {"topic": rng.choice(plan).topic},
+    }
+    return [
+        _fault(rng.uniform(0.5, 2.0), "clocks_differ", by=rng.choice((60.0, 7200.0))),
+        _fault(rng.uniform(2.5, 6.0), asked, **args.get(asked, {})),
+    ]
+
+
+def foreign_move_at_the_end(rng: random.Random, shape: Shape, plan: tuple[Planned, ...], around: float) -> list[Fault]:
+    """What the run did not begin it must not cancel."""
+    one, at = rng.choice(plan), rng.uniform(3.0, around)
+    target = foreign_target(rng, shape, plan, one.topic, one.partition)
+    moved = {"topic": one.topic, "partition": one.partition, "replicas": target, "throttled": True}
+    return [_fault(at, "foreign_reassignment", **moved), _fault(at + rng.uniform(7.0, 12.0), "request_cancel")]
+
+
+def foreign_target(
+    rng: random.Random, shape: Shape, plan: tuple[Planned, ...], topic: str, partition: int
+) -> list[int]:
+    """Where somebody else would move a partition: neither where it is nor where the plan wants it, if there is such."""
+    before = shape.partition(topic, partition).replicas
+    planned = next((one.replicas for one in plan if (one.topic, one.partition) == (topic, partition)), ())
+    ids = [broker.id for broker in shape.brokers]
+    target = list(before)
+    for _ in range(20):
+        target = rng.sample(ids, len(before))
+        if set(target) not in (set(before), set(planned)):
+            break
+    return target
