@@ -146,6 +146,9 @@ class SimulatedClient(SimulatedRequests):
                 return {topic: "UnknownTopicOrPartitionError"}
             if total <= len(existing) or total - len(existing) != len(assignment):
                 return {topic: "InvalidPartitionsError"}
+            factor = len(self._cluster.partitions[existing[0]].state.replicas)
+            if any(len(replicas) != factor for replicas in assignment):
+                return {topic: "InvalidReplicationAssignmentError"}
             if not validate_only:
                 self._cluster.add_partitions(topic, [NewPartition(tuple(replicas)) for replicas in assignment])
             return {}

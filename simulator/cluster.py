@@ -236,9 +236,12 @@ class SimulatedCluster(Replication):
             return "LogDirNotFoundError"
         if not broker.log_dirs[path].online:
             return "KafkaStorageError"
-        partition = broker.partitions.get(TopicPartition(replica.topic, replica.partition))
+        name = TopicPartition(replica.topic, replica.partition)
+        partition = broker.partitions.get(name)
         if partition is None:
-            broker.noted[TopicPartition(replica.topic, replica.partition)] = path
+            if name not in self.partitions:
+                return ERRORS["UNKNOWN_TOPIC_OR_PARTITION"]
+            broker.noted[name] = path
             return "ReplicaNotAvailableError"
         log = partition.logs[broker.id]
         if not broker.log_dirs[log.path].online:
@@ -280,12 +283,19 @@ class SimulatedCluster(Replication):
                 partition.stop(partition.logs[broker], self.now)
         self._changed()
 
+    def expire_session(self, broker: int) -> None:
+        """A broker that hangs is fenced, as Kafka does when ``broker.session.timeout.ms`` is over."""
+        if self.brokers[broker].hung:
+            self._with_controller(lambda: self._fence(broker))
+
     def resume_broker(self, broker: int) -> None:
-        """A broker that hung works again."""
+        """A broker that hung works again; if it was fenced meanwhile, it is not any more."""
         one = self.brokers[broker]
         if one.hung:
             one.hung = False
             self._reconcile(one)
+            if broker not in self.controller.brokers.alive:
+                self._with_controller(lambda: self._unfence(broker, clean=True))
             queued, one.queued = one.queued, []
             for apply in queued:
                 apply(one)

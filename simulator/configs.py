@@ -72,7 +72,7 @@ class Configs:
     def alter_broker(self, broker: int, changes: Mapping[str, Change], now: float) -> str | None:
         """Change a broker's dynamic configuration, all of it or nothing; returns why it was refused."""
         values = dict(self.brokers.get(broker, {}))
-        refused = _apply(values, changes)
+        refused = _apply(values, changes) or _invalid_rate(values, changes)
         if refused is None:
             self._keep(broker, values, now)
             self.brokers[broker] = values
@@ -156,4 +156,12 @@ def _apply(values: dict[str, str], changes: Mapping[str, Change]) -> str | None:
             values[key] = change
         if key in REPLICA_LISTS and key in values and not _THROTTLED.fullmatch(values[key]):
             return "InvalidConfigurationError: must be the literal '*' or a list of replicas"
+    return None
+
+
+def _invalid_rate(values: Mapping[str, str], changes: Mapping[str, Change]) -> str | None:
+    """The broker itself refuses a rate that is no whole number from 0."""
+    for key in changes:
+        if key in (*RATES, LOG_DIR_RATE) and key in values and not values[key].isdecimal():
+            return f"InvalidRequestError: Invalid value {values[key]} for configuration {key}"
     return None

@@ -8,8 +8,8 @@ that time, so that answers can be out of date when they arrive. Where it goes de
 - to a given broker, which may be down or hang; or to many at the same time, with one deadline for all.
 
 A request that failed for a passing reason is sent again, with growing pauses. A broker that did not answer gets no
-request for a while where it can be done without. A change that was sent to a broker that hangs may still be applied
-when the broker goes on, long after the client has given up.
+request for a while where it can be done without. A broker that hangs, and goes on before the client gives up, answers
+then what has reached it. A change that was sent to it may still be applied long after the client has given up.
 
 Example: the answer to a request with five attempts is lost. The client waits 15 s, pauses 0.2 s and sends it again: it
 is applied twice, and `SimulatedCluster.requests` has two entries, of which the first was applied and not answered.
@@ -30,6 +30,7 @@ from simulator.cluster import Request, SimulatedCluster
 from simulator.processes import Process
 
 TIMEOUT_SECONDS = 15.0  # request_timeout_ms
+HUNG_POLL_SECONDS = 0.5  # how late a process sees that a broker goes on
 
 Answer = TypeVar("Answer")
 
@@ -115,6 +116,8 @@ class SimulatedRequests:
         def reach() -> Answer:
             if not self._is_reached(broker):
                 raise NoAnswer(f"broker {broker} refuses the connection")
+            if not self._resumes(broker, TIMEOUT_SECONDS):
+                raise NoAnswer("RequestTimedOutError")
             delay = self._delay(name, broker)
             if delay > TIMEOUT_SECONDS:
                 raise NoAnswer("RequestTimedOutError", TIMEOUT_SECONDS)
@@ -157,8 +160,10 @@ class SimulatedRequests:
         lost_at = None if lost is None or lost.reset else self._rng.choice(sent)  # a reset connection is made anew
         seconds = self._rng.uniform(*network.latency)
         first, later = (0.0, seconds) if self._rng.random() < 0.5 else (seconds, 0.0)
+        began = process.now
         process.sleep(first)
-        for broker in sent:
+        for broker in sorted(sent, key=self._hangs):  # those that hang last: the others answer at once
+            self._resumes(broker, began + DEADLINE_SECONDS - process.now)
             delay = self._delay(name, broker)
             arrived = self._is_reached(broker) and not (broker == lost_at and lost is not None and not lost.applied)
             if arrived and delay <= DEADLINE_SECONDS:
@@ -171,7 +176,7 @@ class SimulatedRequests:
             if broker not in answers:
                 missing[broker] = f"no answer within {DEADLINE_SECONDS:g} s"
                 later = DEADLINE_SECONDS
-        process.sleep(later)
+        process.sleep(began + first + later - process.now)
         process.end_call()
         for broker in sent:
             self._silent_until.pop(broker, None)
@@ -237,10 +242,22 @@ class SimulatedRequests:
         if self._silent_until:
             up = [broker for broker in up if not self._is_silent(broker)] or up
         broker = self._rng.choice(up)
-        if self._cluster.brokers[broker].hung:
-            self._silent_until[broker] = self._process.now + TIMEOUT_SECONDS + SILENT_SECONDS
-            raise NoAnswer("RequestTimedOutError", TIMEOUT_SECONDS)
+        if not self._resumes(broker, TIMEOUT_SECONDS):
+            self._silent_until[broker] = self._process.now + SILENT_SECONDS
+            raise NoAnswer("RequestTimedOutError")
         return broker
+
+    def _hangs(self, broker: int) -> bool:
+        one = self._cluster.brokers.get(broker)
+        return one is not None and one.up and one.hung
+
+    def _resumes(self, broker: int, seconds: float) -> bool:
+        """Wait while a broker hangs: one that goes on in time answers what has reached it; returns whether it does."""
+        process = self._process
+        deadline = process.now + seconds
+        while self._hangs(broker) and process.now < deadline:
+            process.sleep(min(HUNG_POLL_SECONDS, deadline - process.now))
+        return self._is_reached(broker) and not self._hangs(broker)
 
     def _reach_controller(self) -> None:
         self._any_broker()

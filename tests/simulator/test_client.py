@@ -270,10 +270,12 @@ def test_a_preferred_leader_is_elected_where_it_is_in_sync(world):
 
 
 def test_partitions_are_created_or_only_validated(world):
-    world.run(lambda client: client.create_partitions("t", 3, [[3]], validate_only=True))
+    world.run(lambda client: client.create_partitions("t", 3, [[3, 1]], validate_only=True))
     assert len(world.cluster.partitions) == 2
-    world.run(lambda client: client.create_partitions("t", 3, [[3]]))
-    assert world.cluster.state(TopicPartition("t", 2)).replicas == (3,)
+    with pytest.raises(ClusterError, match="InvalidReplicationAssignmentError"):
+        world.run(lambda client: client.create_partitions("t", 3, [[3]]))
+    world.run(lambda client: client.create_partitions("t", 3, [[3, 1]]))
+    assert world.cluster.state(TopicPartition("t", 2)).replicas == (3, 1)
     with pytest.raises(ClusterError, match="InvalidPartitionsError"):
         world.run(lambda client: client.create_partitions("t", 3, []))
 
