@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -183,9 +183,14 @@ def run(
     with (
         plan_file.state.locked(make=True, seconds=PROBE_SECONDS),
         connection.open() as cluster,
-        _signals(),
+        _signals() as interrupted,
         Display.shown(output, plan_file) as display,
     ):
+
+        def on_report(report: Report) -> None:
+            interrupted()
+            display.update(report)
+
         job, saved = _job(cluster, plan, plan_file, place, repair=repair)
         ending = run_plan(
             cluster,
@@ -196,7 +201,7 @@ def run(
             approved_at=datetime.now(UTC).isoformat(timespec="seconds"),
             before_changes=lambda: _save(job, plan_file, saved=saved),
             log=output.remark,
-            on_report=display.update,
+            on_report=on_report,
         )
     if display.cancelled_by is not None:
         output.say(f"The run was cancelled: {display.cancelled_by}")
@@ -275,8 +280,11 @@ def _document(ending: Ending, plan_file: PlanFile, display: Display) -> dict[str
 
 
 @contextmanager
-def _signals() -> Iterator[None]:
-    """Treat SIGTERM and SIGHUP like Ctrl-C, so that the run cleans up; a second one does not cut that short."""
+def _signals() -> Iterator[Callable[[], None]]:
+    """Treat SIGTERM and SIGHUP like Ctrl-C, so that the run cleans up; a second one does not cut that short.
+
+    What it yields raises again at a report: Python drops an interrupt that comes while an object is finalized.
+    """
     caught = []
 
     def interrupt(*_: object) -> None:
@@ -286,9 +294,13 @@ def _signals() -> Iterator[None]:
         with suppress(OSError):  # nobody may be there any more to read it
             click.echo("cancelling moves and restoring throttles, which takes some seconds", err=True)
 
+    def again() -> None:
+        if caught:
+            raise KeyboardInterrupt
+
     earlier = {number: signal.signal(number, interrupt) for number in SIGNALS}
     try:
-        yield
+        yield again
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)
