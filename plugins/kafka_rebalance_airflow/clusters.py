@@ -10,7 +10,7 @@
         review: automatic
         max_bytes: 500_000_000_000
 
-It is checked when it is read: what is wrong is told with the file, the cluster and the field.
+It is checked when it is read: an error names the file, the cluster and the field.
 """
 
 from __future__ import annotations

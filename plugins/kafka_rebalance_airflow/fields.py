@@ -333,7 +333,7 @@ def review_params() -> dict[str, Param]:
         ),
         "reminder_hours": _number(
             "Remind every (hours)",
-            "How often the notifiers are told that a plan waits; 0: never.",
+            "How often a notification is sent while a plan waits; 0: never.",
             default=0,
             maximum=1e6,
             section=REVIEW,

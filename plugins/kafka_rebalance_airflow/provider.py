@@ -1,4 +1,4 @@
-"""What Airflow is told of this package: its connection form and its section of the configuration.
+"""What Airflow reads of this package: its connection form and its section of the configuration.
 
 Airflow reads it through the entry point ``apache_airflow_provider`` of the installed package, in every process that it
 starts, so it imports nothing of the project.

@@ -50,5 +50,5 @@ class FleetReportOperator(BaseOperator):
         page = f"{root.uri}/fleet.html"
         self.log.info("%s clusters, report in %s", len(rows), page)
         if missing := [name for name, summary in found.items() if summary is None]:
-            raise AirflowFailException(f"no plan for {', '.join(missing)}: look at the tasks before; report in {page}")
+            raise AirflowFailException(f"no plan for {', '.join(missing)}: check the tasks before; report in {page}")
         return {"report": page, "clusters": rows}

@@ -1,4 +1,4 @@
-"""Somebody should look at this plan."""
+"""Remind people of a plan that waits for its review."""
 
 from __future__ import annotations
 
