@@ -6,15 +6,14 @@ import pytest
 
 from rebalance_lib.cluster import Replica, ReplicaLogDir, take_snapshot
 from rebalance_lib.errors import DriftError
-from rebalance_lib.execution import Executor, Run, Settings, finalize_run, prepare_rollback
+from rebalance_lib.execution import Executor, Run, Settings, finalize_run, prepare_rollback, set_throttles
 from rebalance_lib.execution.plan_status import Status
-from rebalance_lib.execution.throttles.apply import apply_throttle
 from rebalance_lib.execution.throttles.restore import restore_throttles
 from rebalance_lib.plan import Plan, PlanEntry
 from rebalance_lib.report import publish_plan
 from rebalance_lib.topology import TopicPartition
 from tests.everywhere import wait_for_leaders, wait_for_replicas
-from tests.execution.running import SLOW
+from tests.execution.running import SLOW, settings
 from tests.kafka_data import delete_topics
 from tests.waiting import wait_for
 
@@ -33,10 +32,14 @@ def start(cluster, tmp_path):
     return make
 
 
-def begin(run, cluster, digest):
-    """Preflight, then everything at once, as an executor begins it; returns its report."""
-    run.preflight(cluster, digest)
-    return Executor(cluster, run.job(digest), Settings()).check()
+SLOWLY = settings(throttle=SLOW)
+
+
+def begin(run, cluster, digest, chosen=None):
+    """Preflight and throttles, then everything at once, as an executor begins it; returns its report."""
+    chosen, job = chosen or settings(), run.job(digest)
+    set_throttles(cluster, job, run.preflight(cluster, digest).status, chosen)
+    return Executor(cluster, job, chosen).check()
 
 
 def finish(run, cluster):
@@ -66,13 +69,12 @@ def test_a_plan_is_executed_verified_and_reported(cluster, topic, start):
 def test_a_move_under_way_is_seen_and_not_submitted_again(cluster, topic, start):
     name = topic("run-moving", [[1]], size=1_000_000)
     run, digest = start(name, [2])
-    apply_throttle(cluster, run.plan(), run.preflight(cluster, digest).status, SLOW, run.artifacts)
-    begin(run, cluster, digest)
+    begin(run, cluster, digest, SLOWLY)
     progress = run.progress(cluster)
     assert (progress.moving, progress.finished) == (1, False)
     assert 0 <= progress.bytes_copied < progress.bytes_to_copy
     assert progress.bytes_to_copy >= 1_000_000
-    assert begin(run, cluster, digest).progress.moving == 1
+    assert begin(run, cluster, digest, SLOWLY).progress.moving == 1
     assert "moving: run-moving-0" in end(run, cluster).verdict
     assert "Throttles left on the cluster" in run.artifacts.read_text("report.html")
     restore_throttles(cluster, run.artifacts)
@@ -84,8 +86,7 @@ def test_a_move_under_way_is_seen_and_not_submitted_again(cluster, topic, start)
 def test_a_cancelled_move_is_seen_as_stopped(cluster, topic, start):
     name = topic("run-cancelled", [[1]], size=1_000_000)
     run, digest = start(name, [2])
-    apply_throttle(cluster, run.plan(), run.preflight(cluster, digest).status, SLOW, run.artifacts)
-    begin(run, cluster, digest)
+    begin(run, cluster, digest, SLOWLY)
     assert not run.progress(cluster).stopped
     cluster.reassign({TopicPartition(name, 0): None})
     restore_throttles(cluster, run.artifacts)
