@@ -23,7 +23,16 @@ from simulator.shape import Fault, Planned, Shape
 from simulator.stories import draw_story, foreign_target
 
 COUNTS = (0, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 8)
-SAVED_FILES = ("throttles.json", "throttles.json", "throttles.", "requests", "journal", "execution.json", "owner.json")
+SAVED_FILES = (
+    "throttles.json",
+    "throttles.json",
+    "throttles.",
+    "throttles.",
+    "requests",
+    "journal",
+    "execution.json",
+    "owner.json",
+)
 STORIES = 0.12  # the part of schedules that tell a story
 
 

@@ -240,10 +240,10 @@ def _disks(rng: random.Random, shape: Shape, plan: tuple[Planned, ...], reserve:
     for broker in shape.brokers:
         side_by_side = held[broker.id] + coming[broker.id]
         if tight:
-            spared = leaving[broker.id] * rng.uniform(0.2, 1.0)
-            needed = max(side_by_side - spared, held[broker.id]) + largest[broker.id] + 5 * MEGABYTE
+            spared = leaving[broker.id] * rng.uniform(0.4, 1.0)
+            needed = max(side_by_side - spared, held[broker.id] + largest[broker.id]) + 2 * MEGABYTE
             # Any of the log dirs may get everything; where there are two, each gets its part, and some to spare.
-            each = needed * rng.uniform(1.02, 1.2) / (1 - reserve) / len(broker.log_dirs) ** 0.5
+            each = needed * rng.uniform(1.0, 1.05) / (1 - reserve) / len(broker.log_dirs) ** 0.5
         else:
             each = (side_by_side + 50 * MEGABYTE) * rng.uniform(2.0, 6.0)
         brokers.append(replace(broker, log_dirs=tuple(int(each) for _ in broker.log_dirs)))

@@ -58,13 +58,22 @@ def recreated_as_planned(rng: random.Random, _: Shape, plan: tuple[Planned, ...]
 
 
 def sizes_unknown(rng: random.Random, shape: Shape, plan: tuple[Planned, ...], _: float) -> list[Fault]:
-    """An executor that counts what it does not know as nothing begins too much."""
-    one = rng.choice(plan)
-    brokers = shape.partition(one.topic, one.partition).replicas
-    at = rng.uniform(0.0, 8.0)
+    """An executor that counts what it does not know as nothing begins too much: only its receiver answers."""
+    coming: dict[int, int] = {}
+    for one in plan:
+        for broker in set(one.replicas) - set(shape.partition(one.topic, one.partition).replicas):
+            coming[broker] = coming.get(broker, 0) + 1
+    if not coming:
+        return []
+    receiver = max(sorted(coming), key=lambda broker: coming[broker])
+    at = rng.uniform(0.0, 6.0)
     return [
-        *(_fault(at, "log_dirs_silent", broker=broker, seconds=60.0) for broker in brokers),
-        _fault(at + rng.uniform(0.0, 4.0), "process_killed", after_calls=1, applied=True, restart_after=2.0),
+        *(
+            _fault(at, "log_dirs_silent", broker=broker.id, seconds=60.0)
+            for broker in shape.brokers
+            if broker.id != receiver
+        ),
+        _fault(at + rng.uniform(0.0, 2.0), "process_killed", after_calls=1, applied=True, restart_after=2.0),
     ]
 
 
