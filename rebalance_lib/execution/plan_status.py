@@ -28,7 +28,7 @@ from rebalance_lib.plan import Plan
 from rebalance_lib.plan.stages import after_cancel, stages
 from rebalance_lib.topology import TopicPartition
 
-READS = 5
+READS = 11  # five seconds: as long as the metadata of a broker may lag
 READ_AGAIN_SECONDS = 0.5
 
 
