@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from rebalance_lib.cluster import Entries
+from rebalance_lib.cluster.requests import SILENT_SECONDS
 from rebalance_lib.errors import ClusterError, RebalanceError
 from rebalance_lib.execution.throttles.config import ALL_RATES, RATES, REPLICA_LISTS
 from rebalance_lib.topology import TopicPartition
@@ -177,6 +178,8 @@ class Director:
         self._stage.resume_broker(broker)
         self._until_alive(set(BROKERS))
         self._until_in_sync()
+        if fenced:  # the executor may have missed an answer by then, or not: it asks again after this time
+            self._stage.clock.sleep(SILENT_SECONDS)
 
     def _until_alive(self, brokers: set[int]) -> None:
         self._wait(f"brokers {sorted(brokers)} are alive", lambda: self._client.alive_brokers().keys() == brokers)
