@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
-
-from kafka import KafkaProducer
-from kafka.errors import KafkaError
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.clock import SYSTEM
@@ -19,7 +15,7 @@ from rebalance_lib.cluster import Cluster
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.execution.throttles.config import ALL_RATES
 from rebalance_lib.topology import TopicPartition
-from sandbox import Sandbox
+from sandbox import Sandbox, topics
 from simulator import operator
 from simulator.configs import MIN_ISR
 from simulator.fidelity.director import NotReachedError, play
@@ -28,7 +24,6 @@ from simulator.fidelity.process import Child
 from simulator.fidelity.scenes import BROKERS, FETCH, Scene
 from simulator.fidelity.stage import DIRECTORY, Status, Task
 
-RECORD = 10_000
 READY_SECONDS = 90.0
 CONTROLLER_DOWN_SECONDS = 0.5
 # A throttle lets a whole fetch through every ten seconds, so fetches are small; a broker that dies is fenced soon.
@@ -82,25 +77,18 @@ class RealCluster:
         names = [topic.name for topic in shape.topics]
         total = sum(len(topic.partitions) for topic in shape.topics)
         self.wait("topics are there", lambda: self._in_sync(names) == total)
-        producer = KafkaProducer(bootstrap_servers=self.servers, acks="all", linger_ms=5)
-        sent = [
-            producer.send(topic.name, os.urandom(RECORD - 100), partition=number)
-            for topic in shape.topics
-            for number, one in enumerate(topic.partitions)
-            for _ in range(one.size // RECORD)
-        ]
-        producer.flush()
-        producer.close()
-        if not all(future.succeeded() for future in sent):
-            raise NotReachedError("records were not written")
+        sizes = {
+            (topic.name, number): one.size for topic in shape.topics for number, one in enumerate(topic.partitions)
+        }
+        topics.write_records(self.kafka, sizes)
         for broker, rates in prior.rates.items():
             self.client.alter_broker_config(int(broker), dict(rates))
         for topic_name, lists in prior.lists.items():
             self.client.alter_topic_config(topic_name, dict(lists))
         self.wait("replicas are in sync", lambda: self._in_sync(names) == total)
 
-    def _in_sync(self, topics: list[str]) -> int:
-        live = self.client.partitions(topics)
+    def _in_sync(self, names: list[str]) -> int:
+        live = self.client.partitions(names)
         return sum(state.in_sync == set(state.replicas) and state.leader is not None for state in live.values())
 
     def _tidy(self, scene: Scene) -> None:
@@ -128,28 +116,17 @@ class RealCluster:
 
     def create_topic(self, topic: str, replicas: Sequence[Sequence[int]], min_isr: int) -> None:
         """Create a topic."""
-        wanted = {"assignments": {number: list(one) for number, one in enumerate(replicas)}}
-        with self._admin() as admin:
-            admin.create_topics({topic: {**wanted, "configs": {MIN_ISR: str(min_isr)}}})
+        topics.create_topic(self.kafka, topic, replicas, {MIN_ISR: str(min_isr)})
 
-    def delete_topics(self, topics: list[str]) -> None:
+    def delete_topics(self, names: list[str]) -> None:
         """Delete those of the topics that are there."""
-        with self._admin() as admin:
-            admin.delete_topics(topics, raise_errors=False)
-
-    @contextmanager
-    def _admin(self) -> Iterator[Any]:
-        admin = self.kafka.admin()
-        try:
-            yield admin
-        finally:
-            admin.close()
+        topics.delete_topics(self.kafka, names)
 
     def wait(self, what: str, condition: Callable[[], bool]) -> None:
         """Wait until something is so."""
         deadline = time.monotonic() + READY_SECONDS
         while True:
-            with suppress(ClusterError, KafkaError):
+            with suppress(ClusterError):
                 if condition():
                     return
             if time.monotonic() > deadline:
