@@ -44,6 +44,7 @@ def judge_end(world: World, invariants: Invariants) -> None:
     _targets(world, invariants)
     _moves_left(world, invariants)
     _rates(world, invariants)
+    _gone_brokers(world, invariants)
     _lists(world, invariants)
     _record(world, invariants)
 
@@ -195,6 +196,14 @@ def _rates(world: World, invariants: Invariants) -> None:
                     "throttles",
                     f"{key} of broker {broker} is {found}, it should be {shadow}; left: {left or 'nothing'}",
                 )
+
+
+def _gone_brokers(world: World, invariants: Invariants) -> None:
+    """Nobody waits for ever to restore throttles of a broker that was removed from the cluster."""
+    for broker in sorted(world.ledger.unregistered):
+        if f"broker {broker}" in world.supervisor.stale.left:
+            words = f"those of broker {broker} are still to be restored, and it is gone for good"
+            invariants.violate("throttles", words)
 
 
 def _excused(world: World, broker: int) -> bool:

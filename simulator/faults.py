@@ -57,6 +57,7 @@ def broker_never_returns(world: World, broker: int, unregistered: bool) -> None:
     """A broker dies for good; perhaps it is removed from the cluster, too."""
     world.ledger.gone.add(broker)
     if unregistered:
+        world.ledger.unregistered.add(broker)
         world.cluster.unregister_broker(broker)
     else:
         world.cluster.kill_broker(broker)

@@ -58,6 +58,7 @@ class Ledger:
     deleted: dict[str, float] = field(default_factory=dict)
     returned: dict[int, float] = field(default_factory=dict)  # brokers that came back, and when
     gone: set[int] = field(default_factory=set)  # brokers that never come back
+    unregistered: set[int] = field(default_factory=set)  # those that were removed from the cluster, too
     leader_changed: dict[TopicPartition, float] = field(default_factory=dict)
     isr_shrunk: dict[TopicPartition, float] = field(default_factory=dict)
 

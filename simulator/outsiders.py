@@ -174,8 +174,15 @@ def request_pause(world: World, seconds: float) -> bool | None:
 
     found = _ask(world, "pause", None, noted)
     if found is not False:
-        world.later(seconds, lambda: _ask(world, "resume", None, lambda _: None, insist=True))
+        world.later(
+            seconds, lambda: _ask(world, "resume", None, lambda now: _ended(world.ledger.paused, now), insist=True)
+        )
     return found
+
+
+def _ended(periods: list[tuple[float, float]], now: float) -> None:
+    """What somebody asked for is over now, whoever asked for it."""
+    periods[:] = [(since, min(until, now)) for since, until in periods]
 
 
 def request_caps(world: World, cap: str, value: int) -> bool | None:
@@ -187,14 +194,14 @@ def request_window(world: World, open: bool, seconds: float) -> bool | None:  # 
     """A person sets a window that is closed now, and opens it later; or one that is open."""
     # Simulated time begins at midnight UTC.
     if open:
-        return _ask(world, "window", "00:00-23:59", lambda _: None)
+        return _ask(world, "window", "00:00-23:59", lambda now: _ended(world.ledger.closed, now), insist=True)
 
     def noted(now: float) -> None:
         world.ledger.closed.append((now, now + seconds))
 
     found = _ask(world, "window", "11:00-13:00", noted)
     if found is not False:
-        world.later(seconds, lambda: _ask(world, "window", "00:00-23:59", lambda _: None, insist=True))
+        world.later(seconds, lambda: request_window(world, open=True, seconds=0.0))
     return found
 
 

@@ -1,10 +1,13 @@
 """Faults that belong together, and that chance would hardly put together: each story is a known way to harm a cluster.
 
-originals_die            one new replica does not come, others are in sync, originals die, and somebody cancels
-recreated_as_planned     a topic is created again where the plan wants it, and its preferred leader restarts
-sizes_unknown            brokers do not answer DescribeLogDirs when an executor is started again
-clocks_differ_and_asked  somebody whose clock is ahead asks something of the run
-foreign_move_at_the_end  somebody else moves a partition of the plan, and then the run is cancelled
+    originals_die            one new replica does not come, others are in sync, originals die, and somebody cancels
+    recreated_as_planned     a topic is created again where the plan wants it, and its preferred leader restarts
+    sizes_unknown            only one broker answers DescribeLogDirs when an executor is started again
+    clocks_differ_and_asked  somebody whose clock is ahead asks something of the run
+    foreign_move_at_the_end  somebody else moves a partition of the plan, and then the run is cancelled
+    follower_leads           a replica that was down when throttles were set is back, and becomes the leader
+
+Times and partitions are drawn, so that many schedules of one story differ.
 """
 
 from __future__ import annotations
@@ -18,9 +21,7 @@ Story = tuple[Fault, ...]
 
 def draw_story(rng: random.Random, shape: Shape, plan: tuple[Planned, ...], around: float) -> Story:
     """The faults of a story, by time; none if the plan does not suit it."""
-    story = rng.choice(
-        (originals_die, recreated_as_planned, sizes_unknown, clocks_differ_and_asked, foreign_move_at_the_end)
-    )
+    story = rng.choice(STORIES)
     return tuple(sorted(story(rng, shape, plan, around), key=lambda fault: fault.at))
 
 
@@ -98,6 +99,21 @@ def foreign_move_at_the_end(rng: random.Random, shape: Shape, plan: tuple[Planne
     return [_fault(at, "foreign_reassignment", **moved), _fault(at + rng.uniform(7.0, 12.0), "request_cancel")]
 
 
+def follower_leads(rng: random.Random, shape: Shape, plan: tuple[Planned, ...], around: float) -> list[Fault]:
+    """It sends what nobody throttles, unless it is given its rate when it is back."""
+    found = [(shape.partition(one.topic, one.partition), one.replicas) for one in plan]
+    # A follower that stays is waited for before the move begins, and leads before one that leaves.
+    leaving = [one for one, target in found if len(one.replicas) > 1 and set(one.replicas).isdisjoint(target)]
+    if not leaving:
+        return []
+    leader, follower = max(leaving, key=lambda one: one.size).replicas[:2]
+    late = rng.uniform(10.0, 0.1 * around + 12.0)
+    return [
+        _fault(rng.uniform(0.0, 2.5), "broker_dies", broker=follower, seconds=rng.uniform(5.0, 9.0), clean=True),
+        _fault(late, "broker_dies", broker=leader, seconds=around + 60.0, clean=True),
+    ]
+
+
 def foreign_target(
     rng: random.Random, shape: Shape, plan: tuple[Planned, ...], topic: str, partition: int
 ) -> list[int]:
@@ -111,3 +127,13 @@ def foreign_target(
         if set(target) not in (set(before), set(planned)):
             break
     return target
+
+
+STORIES = (
+    originals_die,
+    recreated_as_planned,
+    sizes_unknown,
+    clocks_differ_and_asked,
+    foreign_move_at_the_end,
+    follower_leads,
+)
