@@ -54,6 +54,9 @@ class Bench:
             elif name == "alter_topic_configs":
                 for topic, values in changes.items():
                     cluster.alter_topic_config(topic, values)
+            elif name == "elect_preferred_leaders":
+                for tp in changes:
+                    cluster.elect_preferred_leader(tp)
             else:
                 for broker, values in changes.items():
                     cluster.alter_broker_config(broker, values)

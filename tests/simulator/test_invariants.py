@@ -205,9 +205,18 @@ def test_a_request_is_made_once(bench):
     assert bench.violated == ["one_request"]
 
 
-def test_a_request_whose_answer_was_lost_may_be_made_again(bench):
+def test_a_request_whose_answer_was_lost_is_not_made_again_while_the_controller_lists_it(bench):
     bench.request("reassign", {T1: (1, 2, 4)}, answered=False)
     bench.wait(2.0)
+    bench.request("reassign", {T1: (1, 2, 4)}, process="run#2")
+    assert bench.violated == []  # whoever was started since may read what is under way in the same moment
+    bench.request("reassign", {T1: (1, 2, 4)}, answered=False, process="run#2")
+    assert bench.violated == ["one_request"]
+
+
+def test_a_request_whose_answer_was_lost_may_be_made_again_when_it_is_done_and_metadata_lags(bench):
+    bench.request("reassign", {T1: (1, 2, 4)}, answered=False)
+    bench.wait(60.0)
     bench.request("reassign", {T1: (1, 2, 4)})
     assert bench.violated == []
 
@@ -235,3 +244,41 @@ def test_nothing_begins_against_the_will_of_people(bench, asked):
     bench.wait(60.0)
     bench.request("reassign", {T1: (1, 2, 4)})
     assert bench.violated == ["requests_of_people"]
+
+
+def test_nothing_begins_when_the_maximum_run_time_is_over(bench):
+    bench.world.ledger.max_run_time.append(Change(bench.world.scheduler.now, 30.0))
+    bench.request("reassign", {T0: (4, 5, 6)})
+    assert bench.violated == []
+    bench.wait(70.0)
+    bench.request("reassign", {T1: (1, 2, 4)})
+    assert bench.violated == ["requests_of_people"]
+
+
+# lists and elections
+
+
+def test_entries_of_a_move_that_has_ended_leave_the_lists(bench):
+    bench.world.executor_can_act = lambda: True
+    bench.request("reassign", PLAN)
+    for _ in range(40):
+        bench.wait(1.0)
+    assert "listed" not in bench.violated
+    for _ in range(80):
+        bench.wait(1.0)
+    assert bench.violated == ["listed"]
+
+
+def test_leaders_of_a_topic_that_was_created_again_are_not_elected(bench):
+    bench.wait(1.0)
+    faults.topic_recreated(bench.world, "t", 0.0, same=True, planned=True)
+    bench.wait(30.0)
+    bench.request("elect_preferred_leaders", {T0: None})
+    assert bench.violated == ["approved"]
+
+
+def test_new_replicas_come_one_at_a_time_where_that_was_asked_for():
+    bench = Bench(one_replica_at_a_time=True)
+    bench.throttle()
+    bench.request("reassign", {T0: (4, 5, 6)})
+    assert bench.violated == ["approved"]
