@@ -39,7 +39,7 @@ class Tally:
 
     played: int = 0
     seconds: float = 0.0
-    faults: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)  # those that struck
     endings: Counter[str] = field(default_factory=Counter)
     differing: dict[int, list[str]] = field(default_factory=dict)
 
@@ -47,8 +47,7 @@ class Tally:
         """Count one schedule."""
         self.played += 1
         self.seconds += seconds
-        self.faults.update(strike.kind for strike in scene.strikes)
-        self.faults.update(["none"] if not scene.strikes else [])
+        self.faults.update((real.struck if real else {}) or ["none"])
         self.endings.update([" ".join((real.run if real else {"not": "reached"}).values())])
         if found:
             self.differing[scene.seed] = found

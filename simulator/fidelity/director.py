@@ -49,6 +49,7 @@ class Director:
         self._what = RUN
         self._over = False
         self._moving: dict[str, str] = {}
+        self._struck: dict[str, str] = {}
 
     def play(self) -> EndState:
         """Play the scene to its end, and read the end."""
@@ -151,6 +152,7 @@ class Director:
                 return
             self._say(f"strikes: {strike}")
             self._strike(strike)
+            self._struck[strike.kind] = moment
             if moment in (MOVING, PAUSED):
                 self._checks(2)
 
@@ -167,6 +169,7 @@ class Director:
         self._stage.start_broker(broker)
         self._until_alive(set(BROKERS))
         self._until_in_sync()
+        self._until_asked_again()
 
     def _broker_hangs(self, _: str, broker: int, fenced: bool) -> None:
         self._stage.hang_broker(broker)
@@ -178,8 +181,16 @@ class Director:
         self._stage.resume_broker(broker)
         self._until_alive(set(BROKERS))
         self._until_in_sync()
-        if fenced:  # the executor may have missed an answer by then, or not: it asks again after this time
-            self._stage.clock.sleep(SILENT_SECONDS)
+        if fenced:
+            self._until_asked_again()
+
+    def _until_asked_again(self) -> None:
+        """Wait as long as the executor asks nothing of a broker that did not answer.
+
+        Whether it missed an answer is chance: a real broker is down for seconds before it is fenced, a simulated one is
+        fenced when it dies.
+        """
+        self._stage.clock.sleep(SILENT_SECONDS)
 
     def _until_alive(self, brokers: set[int]) -> None:
         self._wait(f"brokers {sorted(brokers)} are alive", lambda: self._client.alive_brokers().keys() == brokers)
@@ -239,7 +250,9 @@ class Director:
     def _foreign_cancel(self, _: str, topic: str, partition: int) -> None:
         wanted, moving = TopicPartition(topic, partition), sorted(self._own_moves())
         if moving:
-            self._client.reassign({wanted if wanted in moving else moving[0]: None})
+            tp = wanted if wanted in moving else moving[0]
+            self._client.reassign({tp: None})
+            self._say(f"{tp} was cancelled, it is on {self._client.partitions([tp.topic])[tp].replicas}")
 
     def _foreign_verify(self, _: str, topics: list[str]) -> None:
         existing = {tp.topic for tp in self._client.partitions(topics)}
@@ -315,6 +328,7 @@ class Director:
         }
         moving = {str(tp): str(list(one.target)) for tp, one in self._client.reassignments().items()}
         return EndState(
+            struck=self._struck,
             moving=self._moving,
             partitions=partitions,
             reassignments=moving,

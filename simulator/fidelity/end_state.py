@@ -44,6 +44,7 @@ class EndState:
     """The state of cluster and run at the end.
 
     Attributes:
+        struck: The faults that struck; one whose moment comes after the end of the run does not.
         moving: The partitions that were under way at the first moment after the run had begun.
         partitions: Replicas in order, and those that are not in sync.
         reassignments: What is still under way.
@@ -54,6 +55,7 @@ class EndState:
         left: What could not be restored, and the kind of reason, after the run and after the next snapshot.
     """
 
+    struck: Mapping[str, str] = field(default_factory=dict)
     moving: Mapping[str, str] = field(default_factory=dict)
     partitions: Mapping[str, str] = field(default_factory=dict)
     reassignments: Mapping[str, str] = field(default_factory=dict)
