@@ -174,7 +174,8 @@ class Executor:
         if not self._moving():
             return False
         ended = self._tracker.read_moving()
-        if ended and not self._stop.is_set() and not self._holds:
+        # A move that somebody else has just cancelled is a reason to hold, which the next check will find.
+        if ended and not (self._stop.is_set() or self._holds or self._tracker.cancelled):
             self._submission.advance(ended)
             self._journal.flush()
         return bool(ended) or not self._moving()
@@ -258,8 +259,7 @@ class Executor:
         """Ending: the maximum run time is over, so what has not begun is set aside."""
         self._submission.hold()
         self._give_up_stalled()
-        for tp in self._tracker.status.having(Status.PENDING):
-            self._aside(tp, "the maximum run time was over before it began")
+        self._aside_what_waits("the maximum run time was over before it began")
 
     def _finish(self) -> None:
         """Ended: nothing begins any more."""
@@ -267,8 +267,8 @@ class Executor:
         if self._overdue():
             self._end()
         elif self._tracker.cancelled and self._ended_elsewhere is None:
-            for tp in self._tracker.status.having(Status.PENDING):
-                self._aside(tp, f"somebody else cancelled {listing(self._tracker.cancelled)}, so nothing more began")
+            cancelled = listing(self._tracker.cancelled)
+            self._aside_what_waits(f"somebody else cancelled {cancelled}, so nothing more began")
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -394,12 +394,19 @@ class Executor:
             self._log(f"{tp} is set aside: {reason}")
             self._journal.note(events.SET_ASIDE, partition=str(tp), reason=reason)
 
+    def _aside_what_waits(self, reason: str) -> None:
+        """Set aside what has not begun: partitions, and replicas that are not in their log dir."""
+        log_dirs = [TopicPartition(*move.replica[:2]) for move in self._tracker.log_dirs_left if move.future is None]
+        for tp in (*self._tracker.status.having(Status.PENDING), *log_dirs):
+            self._aside(tp, reason)
+
     def _set_aside_by_status(self) -> None:
         """What somebody else changed is set aside; what is as planned again is taken up again."""
+        misplaced = {TopicPartition(*move.replica[:2]) for move in self._tracker.log_dirs_left}
         for tp, status in self._tracker.status.by_partition.items():
             if status in SET_ASIDE:
                 self._aside(tp, SET_ASIDE[status])
-            elif status is Status.DONE and tp in self.set_aside:
+            elif status is Status.DONE and tp in self.set_aside and tp not in misplaced:
                 del self.set_aside[tp]
 
     def _give_up_waiting(self) -> None:
