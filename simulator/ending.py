@@ -199,7 +199,9 @@ def _rates(world: World, invariants: Invariants) -> None:
 
 
 def _gone_brokers(world: World, invariants: Invariants) -> None:
-    """Nobody waits for ever to restore throttles of a broker that was removed from the cluster."""
+    """Nobody waits for ever to restore throttles of a broker that was removed from the cluster; moves that go on do."""
+    if world.ledger.own or world.ledger.foreign:
+        return
     for broker in sorted(world.ledger.unregistered):
         if f"broker {broker}" in world.supervisor.stale.left:
             words = f"those of broker {broker} are still to be restored, and it is gone for good"

@@ -69,7 +69,7 @@ def test_without_faults_every_plan_is_reached():
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_each_kind_of_fault_strikes(kind):
     assert kind in FAULTS
-    schedule = generate(12)
+    schedule = generate(14)  # one with a throttle
     struck = 0
     for seed in range(6):
         rng = __import__("random").Random(seed)
