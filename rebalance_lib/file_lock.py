@@ -68,4 +68,8 @@ def _acquired(file: int) -> bool:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        raise RebalanceError(
+            f"this file system cannot lock files ({error.strerror}): keep artifacts on one that can, or in a store"
+        ) from error
     return True

@@ -24,11 +24,12 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from rebalance_lib.cluster import Cluster
+from rebalance_lib.cluster import Cluster, RefusedError
 from rebalance_lib.errors import ClusterError, RebalanceError
 from rebalance_lib.execution.cancellation import reason_not_to_cancel
 from rebalance_lib.execution.clean_up import CleanUpWatch
 from rebalance_lib.execution.job import Job
+from rebalance_lib.execution.log_dir_moves import LogDirStatus
 from rebalance_lib.execution.messages import Log, ignore
 from rebalance_lib.execution.min_isr import ClusterHealth
 from rebalance_lib.execution.patience import Patience
@@ -51,7 +52,9 @@ POLL_SECONDS = 0.1  # between polls, while moves end
 IDLE_SECONDS = 1.0  # between polls, while none does
 REFUSED_SECONDS = 120.0  # how long the controller may refuse a partition before it is set aside
 MOST_RETRY_SECONDS = 15.0  # between tries while the cluster is unreachable
+LONG_COPY_SECONDS = 86_400.0  # a copy between log dirs may take a day; nothing shows how far it is
 LOST_SECONDS = 600.0  # how long cluster or storage may be unreachable: brokers restart, controllers fail over
+COPYING = LogDirStatus.MOVING
 SET_ASIDE = {
     Status.DRIFTED: "somebody else moved it",
     Status.RECREATED: "its topic was deleted and created again",
@@ -230,7 +233,8 @@ class Executor:
 
     def _moving(self) -> bool:
         """Whether something is under way that was not given up."""
-        return self._tracker.copying_within or any(tp not in self.set_aside for tp in self._tracker.moving)
+        copies = (TopicPartition(*move.replica[:2]) for move in self._tracker.log_dirs if move.status is COPYING)
+        return any(tp not in self.set_aside for tp in (*copies, *self._tracker.moving))
 
     def _left(self) -> bool:
         """Whether something of the plan is neither done nor set aside."""
@@ -416,7 +420,7 @@ class Executor:
         if self._holds and not self._moving() and self._controls.settings.open_at(self._clock.now()):
             for tp in self._tracker.status.having(Status.PENDING):
                 waiting["waits", tp] = self._holds[0]
-        if not self._moving():
+        if not self._moving() and self._controls.settings.open_at(self._clock.now()):
             for move in self._tracker.log_dirs_left:
                 tp = TopicPartition(*move.replica[:2])
                 waiting["waits", tp] = f"its replica on broker {move.replica.broker} is not in log dir {move.target}"
@@ -425,10 +429,31 @@ class Executor:
             if self._patience.unchanged((kind, tp)) >= bound:
                 self._aside(tp, reason)
         moving = {("moves", tp) for tp in self._tracker.moving}
-        self._patience.keep({*waiting, *moving})
+        copies = {("copies", move.replica) for move in self._tracker.log_dirs if move.status is COPYING}
+        self._patience.keep({*waiting, *moving, *copies})
+
+    def _cancel(self, tp: TopicPartition, reason: str) -> str:
+        """Cancel a move; returns why it is set aside."""
+        try:
+            self._cluster.reassign({tp: None})
+        except RefusedError as error:
+            return f"{reason}; it goes on, since the controller refused to cancel it: {error.refused.get(tp, error)}"
+        self._tracker.cancel(tp, reason)
+        return reason
+
+    def _give_up_copies(self) -> None:
+        """Set aside copies between log dirs that never end, when nothing else is under way; the clean-up stops them."""
+        limit = self._controls.settings.give_up_after
+        for move in self._tracker.log_dirs:
+            tp = TopicPartition(*move.replica[:2])
+            if move.status is not COPYING or any(one not in self.set_aside for one in self._tracker.moving):
+                continue
+            if self._patience.unchanged(("copies", move.replica)) >= max(limit, LONG_COPY_SECONDS):
+                self._aside(tp, f"its copy to {move.target} on broker {move.replica.broker} did not end in time")
 
     def _give_up_stalled(self) -> None:
         """Cancel and set aside what has been under way for too long without advancing."""
+        self._give_up_copies()
         status, limit = self._tracker.status, self._controls.settings.give_up_after
         for tp in list(self._tracker.moving):
             live, reassignment = status.live.get(tp), status.reassignments.get(tp)
@@ -441,9 +466,5 @@ class Executor:
             if reassignment is not None and live is not None:
                 least = self._health.min_isr(tp.topic)
                 kept = reason_not_to_cancel(tp, live, reassignment, self._alive, least)
-                if kept is not None:
-                    reason = f"{reason}; it goes on, since {kept}"
-                else:
-                    self._cluster.reassign({tp: None})
-                    self._tracker.cancel(tp, reason)
+                reason = self._cancel(tp, reason) if kept is None else f"{reason}; it goes on, since {kept}"
             self._aside(tp, reason)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from rebalance_lib.cluster import Cluster
-from rebalance_lib.errors import ClusterError
+from rebalance_lib.errors import ClusterError, DriftError
 from rebalance_lib.execution.clean_up import CleanUpWatch, clean_up, logged
 from rebalance_lib.execution.executor import Executor
 from rebalance_lib.execution.finalize import Comparison, finalize
@@ -88,7 +88,8 @@ def run_plan(
         found = preflight(cluster, job, settings)
     except ClusterError as error:
         if stale_throttles(job.artifacts):
-            raise type(error)(
+            kind = DriftError if isinstance(error, DriftError) else ClusterError
+            raise kind(
                 f"{error}. Throttles of an earlier try are still set: run throttles --restore {job.artifacts.uri}"
             ) from error
         raise
@@ -145,10 +146,16 @@ def set_throttles(
 
 def _clean_up_early(cluster: Cluster, job: Job, settings: Settings, log: Log) -> None:
     """Clean up, also where that was begun and interrupted; that it fails must not hide why the run ended."""
-    try:
-        clean_up(cluster, job, settings, log=log)
-    except Exception as error:
-        log(
-            f"the run could not be cleaned up ({error}): throttles may be set and moves may be under way; run the plan "
-            f"again, or throttles --restore {job.artifacts.uri}"
-        )
+    for again in (False, True):
+        try:
+            clean_up(cluster, job, settings, log=log)
+        except KeyboardInterrupt:  # the first one, while an error was cleaned up: it must not cut that short
+            if again:
+                raise
+            continue
+        except Exception as error:
+            log(
+                f"the run could not be cleaned up ({error}): throttles may be set and moves may be under way; run the "
+                f"plan again, or throttles --restore {job.artifacts.uri}"
+            )
+        return

@@ -24,9 +24,7 @@ def test_a_poll_begins_the_next_moves_unless_somebody_else_cancelled_one(cancell
         moving.clear()
         return [TP]
 
-    executor._tracker = SimpleNamespace(
-        copying_within=False, moving=moving, read_moving=read_moving, cancelled=cancelled
-    )
+    executor._tracker = SimpleNamespace(log_dirs=[], moving=moving, read_moving=read_moving, cancelled=cancelled)
     executor._submission = SimpleNamespace(advance=begun.append)
     executor._journal = SimpleNamespace(flush=lambda: None)
     executor._stop, executor._holds, executor.set_aside = threading.Event(), (), {}

@@ -370,18 +370,6 @@ def cancel_goes_below_min_isr(patch: Patch) -> None:
     patch.setattr(executor, "reason_not_to_cancel", one_is_enough)
 
 
-@plant("a cancel does not mind that no original replica is left to lead")
-def cancel_leaves_no_leader(patch: Patch) -> None:
-    reason = cancellation.reason_not_to_cancel
-
-    def leaderless(*args: Any) -> str | None:
-        found = reason(*args)
-        return None if found is not None and "without a leader" in found else found
-
-    patch.setattr(cancellation, "reason_not_to_cancel", leaderless)
-    patch.setattr(executor, "reason_not_to_cancel", leaderless)
-
-
 @plant("an executor holds no lock and does not see that the run was cleaned up elsewhere")
 def moves_begin_after_the_clean_up(patch: Patch) -> None:
     patch.setattr(SimulatedStorage, "locked", _unlocked)

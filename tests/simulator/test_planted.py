@@ -36,7 +36,6 @@ FOUND: dict[str, tuple[int, str]] = {
     "foreign reassignment is cancelled": (66, "foreign_reassignment"),
     "moves are not cancelled": (9, "throttles"),
     "cancel goes below min isr": (2161, "min_isr"),
-    "cancel leaves no leader": (212, "targets"),
     "moves begin after the clean up": (77, "throttles"),
     "two processes write saved throttles": (77, "throttles"),
     "gone broker is waited for": (21, "throttles"),
