@@ -170,6 +170,7 @@ def file_torn(world: World, name: str, how: str) -> bool | None:
         world.note("fault", f"{path} is {how}")
     world.ledger.storage_broken = True
     world.ledger.throttles_torn |= name == BOTH_COPIES
+    world.ledger.requests_torn |= name == "requests"
     return None
 
 

@@ -241,7 +241,7 @@ class Invariants:
     def _people(self, request: Request, tp: TopicPartition) -> None:
         """Requests of people are read at checks, so that one that was just written may not have been read yet."""
         ledger, late = self._ledger, request.time - self.grace
-        if request.time < ledger.trouble_until:
+        if request.time < ledger.trouble_until or ledger.requests_torn:
             return  # what cannot be read counts as unchanged
         if (
             ledger.cancelled_at is not None
@@ -367,7 +367,7 @@ class Invariants:
         if self._throttle is None:
             return
         can_act = self._world.executor_can_act()
-        if can_act:
+        if can_act and not self._ledger.throttles_torn:  # by which the executor knows its own entries
             self._judge_lists(elapsed)
         for tp in self._ledger.own:
             if not self._not_throttled(tp):

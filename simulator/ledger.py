@@ -88,6 +88,7 @@ class Ledger:
     trouble_until: float = 0.0
     storage_broken: bool = False  # it failed, was torn or lost files: records may lack something
     storage_dead: bool = False  # it failed, and never worked again
+    requests_torn: bool = False  # what somebody asked for is damaged, and nobody can read it
     throttles_torn: bool = False  # the file that says what throttles were before is damaged
     seconds_executor: bool = False  # two executors worked at the same time
 
