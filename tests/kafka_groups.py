@@ -122,9 +122,17 @@ def rows(groups: Groups, group: str) -> list[dict[str, Any]]:
 def settled(
     cluster: Cluster, group: str, members: int, state: str = "Stable", partitions: int | None = None
 ) -> list[dict[str, Any]]:
-    """The rows of a group as soon as it has this state, and so many members and partitions."""
+    """The rows of a group as soon as it has this state, and so many members and partitions, and keeps them.
+
+    A member that has just joined may rejoin when it hears of its topic's partitions.
+    """
+    seen = [0]
 
     def is_so(groups: Groups) -> bool:
+        seen[0] = seen[0] + 1 if _is_so(groups) else 0
+        return seen[0] >= 3
+
+    def _is_so(groups: Groups) -> bool:
         found = rows(groups, group)
         there = [row for row in found if row["member"] is not None]
         held = sum(len(entry["partitions"]) for row in there for entry in row["assignment"] or ())
