@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from rebalance_lib.cluster import Cluster, ConfigValue, Entries
 from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.messages import Log
+from rebalance_lib.execution.metadata_lag import LAG_SECONDS
 from rebalance_lib.execution.records import journal as events
 from rebalance_lib.execution.records.journal import Journal
 from rebalance_lib.execution.throttles.apply import Lists, entries_of, note_entries
@@ -38,7 +39,6 @@ from rebalance_lib.execution.throttles.saved import SavedThrottles, open_saved
 from rebalance_lib.topology import TopicPartition
 
 FOREIGN = "foreign"  # in place of a rate: somebody else's is there, and stays
-LAG_SECONDS = 5.0  # how long brokers may not show yet what was set
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,10 +74,6 @@ class SavedThrottles:
         for name in (BACKUP, SAVED):
             self._artifacts.write_json(name, self._content, durable=True)
 
-    def has_rate(self, broker: int, key: str) -> bool:
-        """Whether the run has set this rate on this broker."""
-        return key in self._content["brokers"].get(str(broker), {})
-
     def entries(self) -> dict[str, dict[str, set[str]]]:
         """The entries of the run, by topic and list."""
         return {
