@@ -111,4 +111,5 @@ def _extended(model: ClusterModel, table: pa.Table, added: int) -> ClusterModel:
         size=np.append(model.size, np.zeros(added, np.int64)),
         moving=np.append(model.moving, np.zeros(added, np.bool_)),
         write_rate=None if model.write_rate is None else np.append(model.write_rate, np.zeros(added)),
+        read_rate=None if model.read_rate is None else np.append(model.read_rate, np.zeros(added)),
     )

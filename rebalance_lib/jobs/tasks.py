@@ -151,7 +151,7 @@ def prepared(run: RunTask) -> tuple[ClusterModel, Scope]:
     model = read_model(Artifacts(run.uri))
     scratch = Artifacts(run.scratch)
     if scratch.exists(RATES):
-        model = model.with_rates(scratch.read_table(RATES))
+        model = model.with_loads(scratch.read_table(RATES))
     return model, Scope.of(model, run.request)
 
 

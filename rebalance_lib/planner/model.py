@@ -5,20 +5,22 @@ replicas of all partitions follow one another in *slots*: those of partition p a
 ``offsets[p + 1]``, the first of them the preferred leader. A replica that is only being added has no slot.
 
 What is not known: a replica without a size counts as its partition's largest known one, 0 if there is none. Racks count
-only if all live brokers have one, as in Kafka. A broker's weight is the capacity of its log dirs if it is known of all
-live brokers; otherwise all weigh the same.
+only if all live brokers have one, as in Kafka. Capacities are those of `resources`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rebalance_lib.planner.resources import CAPACITIES, Resource
 from rebalance_lib.topology import Snapshot
 
 NO_LIMIT = np.int64(1) << 62
@@ -43,7 +45,6 @@ class ClusterModel:
     alive: NDArray[np.bool_]
     rack: NDArray[np.int32]  # all 0 if racks do not count; -1 for a broker whose rack is not known
     rack_names: list[str]
-    weight: NDArray[np.float64]
     log_dirs: LogDirs
     topics: list[str]
     internal: NDArray[np.bool_]  # by topic
@@ -52,10 +53,13 @@ class ClusterModel:
     size: NDArray[np.int64]
     moving: NDArray[np.bool_]  # is being reassigned now
     offsets: NDArray[np.int64]
-    broker: NDArray[np.int32]  # by slot, as the next two
+    broker: NDArray[np.int32]  # by slot, as the next three
     bytes: NDArray[np.int64]
     log_dir: NDArray[np.int32]
-    write_rate: NDArray[np.float64] | None = None  # by partition, bytes per second
+    in_sync: NDArray[np.bool_]
+    capacity: Mapping[Resource, NDArray[np.float64]] = field(default_factory=dict)  # by broker; NaN if not known
+    write_rate: NDArray[np.float64] | None = None  # by partition, bytes per second, as the next
+    read_rate: NDArray[np.float64] | None = None
 
     @property
     def partitions(self) -> int:
@@ -96,8 +100,8 @@ class ClusterModel:
         return np.searchsorted(self.broker_ids, np.array(ids, np.int32))
 
     @classmethod
-    def of(cls, snapshot: Snapshot, write_rate: pa.Table | None = None) -> ClusterModel:
-        """Read a snapshot; ``write_rate`` has a row per partition with topic, partition and write_rate, if known."""
+    def of(cls, snapshot: Snapshot, loads: pa.Table | None = None) -> ClusterModel:
+        """Read a snapshot; ``loads`` has a row per partition, see `with_loads`."""
         rows = snapshot.replicas
         moving = pc.or_(rows["adding"], rows["removing"])
         if pc.any(rows["adding"]).as_py():
@@ -120,6 +124,7 @@ class ClusterModel:
         ids = brokers["broker"].to_numpy().astype(np.int32)
         alive = brokers["alive"].to_numpy(zero_copy_only=False)
         rack, rack_names = _racks(brokers["rack"].to_pylist(), alive)
+        capacities = _given_capacities(brokers)
         log_dirs = _log_dirs(brokers["log_dirs"].to_pylist())
         broker = np.searchsorted(ids, rows["broker"].to_numpy()).astype(np.int32)
         size, held = _sizes(rows["size_bytes"], rows["leader"], offsets)
@@ -129,7 +134,6 @@ class ClusterModel:
             alive=alive,
             rack=rack,
             rack_names=rack_names,
-            weight=_weights(log_dirs, alive),
             log_dirs=log_dirs,
             topics=topics,
             internal=internal,
@@ -141,9 +145,10 @@ class ClusterModel:
             broker=broker,
             bytes=held,
             log_dir=_slot_dirs(rows["log_dir"], broker, log_dirs),
-            write_rate=None,
+            in_sync=rows["in_sync"].to_numpy(zero_copy_only=False),
+            capacity=_capacity(capacities, log_dirs),
         )
-        return model if write_rate is None else model.with_rates(write_rate)
+        return model if loads is None else model.with_loads(loads)
 
     def select(self, rows: NDArray[np.int64]) -> tuple[ClusterModel, NDArray[np.int64]]:
         """A model of these partitions alone, in this order, and where its slots are in this one."""
@@ -160,18 +165,38 @@ class ClusterModel:
             broker=self.broker[slots],
             bytes=self.bytes[slots],
             log_dir=self.log_dir[slots],
+            in_sync=self.in_sync[slots],
             write_rate=None if self.write_rate is None else self.write_rate[rows],
+            read_rate=None if self.read_rate is None else self.read_rate[rows],
         )
         return part, slots
 
-    def with_rates(self, rates: pa.Table) -> ClusterModel:
-        """The same with the write rate of each partition; unknown ones count as 0."""
-        known = rates.filter(pc.is_valid(rates["write_rate"]))
-        keys = _keys(self.topics, known)
-        found = _find(self._keys, keys)
-        values = np.zeros(self.partitions)
-        values[found[found >= 0]] = known["write_rate"].to_numpy()[found >= 0]
-        return replace(self, write_rate=values)
+    @property
+    def written(self) -> NDArray[np.float64]:
+        """By partition: bytes per second that producers write; 0 where that is not known."""
+        return np.zeros(self.partitions) if self.write_rate is None else self.write_rate
+
+    @property
+    def read(self) -> NDArray[np.float64]:
+        """By partition: bytes per second that consumers read; where that is not known, what is written, once."""
+        return self.written if self.read_rate is None else self.read_rate
+
+    def with_loads(self, loads: pa.Table) -> ClusterModel:
+        """The same with the loads of each partition; columns that are missing are not known, nulls count as 0.
+
+        Args:
+            loads: topic, partition, write_rate, read_rate (bytes per second) and size_bytes of one replica.
+        """
+        found = _find(self._keys, _keys(self.topics, loads))
+
+        def values(name: str) -> NDArray[np.float64] | None:
+            if name not in loads.column_names or loads[name].null_count == len(loads[name]):
+                return None
+            column = np.zeros(self.partitions)
+            column[found[found >= 0]] = pc.fill_null(loads[name], 0).to_numpy()[found >= 0]
+            return column
+
+        return replace(self, write_rate=values("write_rate"), read_rate=values("read_rate"))
 
     @cached_property
     def _keys(self) -> NDArray[np.int64]:
@@ -232,14 +257,24 @@ def _log_dirs(listed: list[list[dict[str, object]]]) -> LogDirs:
     return LogDirs(offsets, [str(d["path"]) for d in every], table[:, 0].copy(), table[:, 1].copy())
 
 
-def _weights(log_dirs: LogDirs, alive: NDArray[np.bool_]) -> NDArray[np.float64]:
-    known = np.where(log_dirs.total < NO_LIMIT, log_dirs.total, 0).astype(np.float64)
-    owner = np.repeat(np.arange(len(alive)), np.diff(log_dirs.offsets))
-    capacity = np.bincount(owner, known, minlength=len(alive))
-    limited = np.bincount(owner, log_dirs.total >= NO_LIMIT, minlength=len(alive)) == 0
-    if np.all((capacity > 0) & limited | ~alive) and alive.any():
-        return np.asarray(capacity / capacity[alive].mean(), np.float64)
-    return np.ones(len(alive))
+def _given_capacities(brokers: pa.Table) -> list[dict[str, Any]]:
+    """By broker: the capacities that were given for it."""
+    if "capacity" not in brokers.column_names:
+        return [{}] * brokers.num_rows
+    return [given or {} for given in brokers["capacity"].to_pylist()]
+
+
+def _capacity(given: list[dict[str, Any]], log_dirs: LogDirs) -> dict[Resource, NDArray[np.float64]]:
+    """By resource and broker: what was given, and for disks else the sum of the log dirs, if it is known of all."""
+    capacity = {
+        resource: np.array([one.get(resource) or np.nan for one in given], np.float64) for resource in CAPACITIES
+    }
+    owner = np.repeat(np.arange(len(given)), np.diff(log_dirs.offsets))
+    total = np.bincount(owner, log_dirs.total.astype(np.float64), minlength=len(given))
+    known = (total > 0) & (np.bincount(owner, log_dirs.total >= NO_LIMIT, minlength=len(given)) == 0)
+    disk = capacity[Resource.DISK]
+    capacity[Resource.DISK] = np.where(np.isnan(disk) & known, total, disk)
+    return capacity
 
 
 def _sizes(

@@ -22,6 +22,7 @@ import pyarrow as pa
 from rebalance_lib.plan import Plan
 from rebalance_lib.plan.columns import Lists
 from rebalance_lib.planner.compiled.compare import compare, rack_spread
+from rebalance_lib.planner.resources import Resource, weights
 from rebalance_lib.planner.workspace import Placement, sum_by
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ class Outcome:
 
     @cached_property
     def _weight(self) -> NDArray[np.float64]:
-        return np.where(self.model.alive & ~self.scope.leaves, self.model.weight, 0.0)
+        return np.where(self.model.alive & ~self.scope.leaves, np.nan_to_num(weights(self.model, Resource.DISK)), 0.0)
 
     def _balance(self, load: NDArray[np.int64]) -> Balance:
         stays = self._weight > 0

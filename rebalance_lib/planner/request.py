@@ -8,6 +8,9 @@ from enum import StrEnum
 from typing import Any
 
 from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.planner.resources import RATES, Resource
+
+RATE_FACTOR = 3  # times the tolerance: rates are estimates, and a finer band would be noise
 
 
 class Mode(StrEnum):
@@ -101,6 +104,10 @@ class Request:
     def limited(self) -> bool:
         """Whether there is a budget."""
         return self.byte_budget is not None or self.move_budget is not None
+
+    def tolerance_of(self, resource: Resource) -> float:
+        """How far from its share of a resource a broker may be."""
+        return self.tolerance * (RATE_FACTOR if resource in RATES else 1)
 
     def without_budgets(self) -> Request:
         """The same, whatever it costs."""

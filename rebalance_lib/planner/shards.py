@@ -26,24 +26,24 @@ Example:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rebalance_lib.planner.compiled.settle import repair_racks
+from rebalance_lib.planner.order import order_lists
 from rebalance_lib.planner.rebalance import (
     Shares,
-    lead,
     least_gain,
     level,
     polish_few,
-    rate_by_broker,
     rebalance,
     shares_of,
+    to_int,
     unevenness,
-    whole,
 )
 from rebalance_lib.planner.request import Mode
+from rebalance_lib.planner.resources import Resource
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace
 
 if TYPE_CHECKING:
@@ -96,16 +96,16 @@ def plan_shard(model: ClusterModel, scope: Scope, request: Request, number: int)
     work = Workspace.of(model, scope, request, Layout.of(model), model.leader)
     shares = shares_of(work)
     uneven = unevenness(work, shares) > 0
-    loads, room = _loads(work), work.free
+    loads, room = _loads(work), work.state.free
     del work  # as large as the whole cluster
     shard = Shard.of(model, scope, number, count)
     asked = replace(
         request, byte_budget=_part(request.byte_budget, count), move_budget=_part(request.move_budget, count)
     )
     work = Workspace.of(shard.model, shard.scope, asked, Layout.of(shard.model), shard.model.leader)
-    work.free[:] = np.where(room > 0, room // count, room)
+    work.state.free[:] = np.where(room > 0, room // count, room)
     own = _shared_out(shares, loads, _loads(work), count)
-    repair_racks(*work.arrays, work.order, whole(own.bytes))
+    repair_racks(work.state, work.order, to_int(own[Resource.DISK]))
     if uneven:
         level(work, own)
     return work.layout
@@ -128,10 +128,10 @@ def join(model: ClusterModel, scope: Scope, request: Request, parts: Sequence[La
         wide = replace(request, tolerance=min(_WIDEST, request.tolerance * count))
         first = Layout(shard.model.offsets, broker[shard.slots], held[shard.slots], log_dir[shard.slots])
         last = _resumed(shard.model, shard.scope, wide, first)
-        last.free[:], last.left[:] = work.free, work.left
+        last.state.free[:], last.state.budget[:] = work.state.free, work.state.budget
         level(last, _rest(shares, _loads(work), _loads(last)))
-        broker[shard.slots], held[shard.slots] = last.slots["broker"], last.slots["bytes"]
-        log_dir[shard.slots] = last.slots["log_dir"]
+        broker[shard.slots], held[shard.slots] = last.state.slots["broker"], last.state.slots["bytes"]
+        log_dir[shard.slots] = last.state.slots["log_dir"]
         work = _resumed(model, scope, request, layout)
     if request.limited:
         polish_few(work, shares)
@@ -140,27 +140,22 @@ def join(model: ClusterModel, scope: Scope, request: Request, parts: Sequence[La
     if gained <= unevenness(start, shares) * least_gain(request):
         return rebalance(start)  # what shards gained too little by is not begun, as without them
     # Mostly all bands are reached by now, and the last pass only sees to the leaders.
-    return Placement.of(work, lead(work)) if request.limited else rebalance(work)
+    return order_lists(work) if request.limited else rebalance(work)
 
 
 def _resumed(model: ClusterModel, scope: Scope, request: Request, layout: Layout) -> Workspace:
     """A workspace in which replicas have moved already: their homes and the budgets left are known."""
     work = Workspace.of(model, scope, request, layout, model.leader)
-    work.slots["home"] = model.broker
+    work.state.slots["home"] = model.broker
     moved = layout.broker != model.broker
-    work.left[:] -= np.array([model.size[model.slot_partition[moved]].sum(), moved.sum()], np.int64)
+    work.state.budget[:] -= np.array([model.size[model.slot_partition[moved]].sum(), moved.sum()], np.int64)
     return work
 
 
 def _loads(work: Workspace) -> Shares:
     """What each broker holds of all that is shared out."""
-    loads = work.loads
-    return Shares(
-        bytes=loads["bytes"].astype(np.float64),
-        replicas=loads["replicas"].astype(np.float64),
-        leaders=loads["leads"].astype(np.float64),
-        write_rate=None if work.model.write_rate is None else rate_by_broker(work),
-    )
+    loads = {one: work.load(one).copy() for one in work.resources}
+    return loads | {Resource.LEADERS: work.brokers["leads"].astype(np.float64)}
 
 
 def _shared_out(shares: Shares, loads: Shares, own: Shares, count: int) -> Shares:
@@ -172,7 +167,7 @@ def _shared_out(shares: Shares, loads: Shares, own: Shares, count: int) -> Share
         shared: Floats = mine - PART * (surplus * holds - deficit / count)
         return shared
 
-    return _each(part, shares, loads, own)
+    return {one: part(shares[one], loads[one], own[one]) for one in shares}
 
 
 def _rest(shares: Shares, loads: Shares, own: Shares) -> Shares:
@@ -182,19 +177,7 @@ def _rest(shares: Shares, loads: Shares, own: Shares) -> Shares:
         left: Floats = np.where(share > 0, np.maximum(1, mine - (load - share)), 0)
         return left
 
-    return _each(part, shares, loads, own)
-
-
-def _each(part: Any, shares: Shares, loads: Shares, own: Shares) -> Shares:
-    rate = None
-    if shares.write_rate is not None:
-        rate = part(shares.write_rate, loads.write_rate, own.write_rate)
-    return Shares(
-        part(shares.bytes, loads.bytes, own.bytes),
-        part(shares.replicas, loads.replicas, own.replicas),
-        part(shares.leaders, loads.leaders, own.leaders),
-        rate,
-    )
+    return {one: part(shares[one], loads[one], own[one]) for one in shares}
 
 
 def _part(budget: int | None, count: int) -> int | None:

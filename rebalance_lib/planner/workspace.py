@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rebalance_lib.planner.compiled.compare import leader_to_front
-from rebalance_lib.planner.compiled.moves import BROKER, PARTITION, SLOT
+from rebalance_lib.planner.compiled.moves import BROKER, PARTITION, SLOT, State
 from rebalance_lib.planner.compiled.sums import fill, held_by_topic, sums
 from rebalance_lib.planner.model import NO_LIMIT, ClusterModel
+from rebalance_lib.planner.resources import Resource, known_resources, per_replica
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,19 +50,15 @@ class Workspace:
     model: ClusterModel
     scope: Scope
     request: Request
-    partitions: NDArray[np.void]  # records, see kernel
-    slots: NDArray[np.void]
-    brokers: NDArray[np.void]  # with one more behind the last
-    free: NDArray[np.int64]  # by log dir: bytes until its limit
-    held: NDArray[np.int32]  # by watched topic and broker: replicas
-    left: NDArray[np.int64]  # bytes and replicas that may still move
+    state: State
+    resources: tuple[Resource, ...]  # that follow from where replicas are, in the order of the state's
 
     @classmethod
     def of(
         cls, model: ClusterModel, scope: Scope, request: Request, layout: Layout, leader: NDArray[np.int32]
     ) -> Workspace:
         """Copies of all that the kernel will change; `leader` is who leads at the start."""
-        row, limit, held = _watched(model, scope, layout)
+        row, limit, topic_counts = _watched(model, scope, layout)
         partitions, slots = np.empty(model.partitions + 1, PARTITION), np.empty(len(layout.broker), SLOT)
         brokers = np.zeros(model.brokers + 1, BROKER)
         brokers["first_dir"] = model.log_dirs.offsets
@@ -71,11 +68,27 @@ class Workspace:
         of_partitions = (layout.offsets, model.size, row, limit, leader, scope.movable)
         fill(partitions, slots, brokers, *of_partitions, layout.broker, layout.bytes, layout.log_dir)
         limits = (request.byte_budget, request.move_budget)
-        left = np.array([NO_LIMIT if number is None else number for number in limits], np.int64)
         free = free_bytes(model, request.max_fill)
         if layout.log_dir is not model.log_dir:
             free += held_by_dir(model) - held_by_dir(model, layout)
-        return cls(model, scope, request, partitions, slots, brokers, free, held, left)
+        resources = tuple(one for one in known_resources(model) if one.of_replicas)
+        weight = np.array([per_replica(model, one) for one in resources])
+        load = np.zeros((len(resources), model.brokers))
+        load[0], load[1] = brokers["bytes"][:-1], brokers["replicas"][:-1]
+        for number in range(2, len(resources)):
+            load[number] = load_by_broker(layout, weight[number], model.brokers)
+        state = State(
+            partitions,
+            slots,
+            brokers,
+            free,
+            topic_counts,
+            np.array([NO_LIMIT if number is None else number for number in limits], np.int64),
+            max(1, len(model.rack_names)),
+            weight,
+            load,
+        )
+        return cls(model, scope, request, state, resources)
 
     def resumed(self, layout: Layout, leader: NDArray[np.int32]) -> Workspace:
         """The same, as if the cluster were laid out like this; what depends on sizes alone is not worked out again."""
@@ -84,57 +97,54 @@ class Workspace:
         return work
 
     @property
-    def racks(self) -> int:
-        """How many racks count; one if they do not."""
-        return max(1, len(self.model.rack_names))
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """What every part of the kernel begins its arguments with."""
-        return self.partitions, self.slots, self.brokers, self.free, self.held, self.left, self.racks
-
-    @property
-    def loads(self) -> NDArray[np.void]:
+    def brokers(self) -> NDArray[np.void]:
         """The records of the brokers alone."""
-        return self.brokers[:-1]
+        return self.state.brokers[:-1]
+
+    def load(self, resource: Resource) -> NDArray[np.float64]:
+        """By broker."""
+        found: NDArray[np.float64] = self.state.load[self.resources.index(resource)]
+        return found
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """By partition: its replicas."""
-        return np.diff(self.partitions["begin"])
+        return np.diff(self.state.partitions["begin"])
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
         """Partitions from the largest to the smallest."""
         return np.argsort(-self.model.size, kind="stable")
 
-    @property
-    def immovable(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The brokers and bytes of the replicas that may not move."""
+    def immovable(self, number: int) -> NDArray[np.float64]:
+        """By broker: what it holds of a resource in replicas that may not move."""
         if self.scope.movable.all():
-            return np.empty(0, np.int32), np.empty(0, np.int64)
+            return np.zeros(self.model.brokers)
         fixed = ~np.repeat(self.scope.movable, self.lengths)
-        return self.slots["broker"][fixed], self.slots["bytes"][fixed]
+        slots = self.state.slots
+        of_slot = slots["bytes"] if number == 0 else np.repeat(self.state.weight[number], self.lengths)
+        return np.bincount(slots["broker"][fixed], of_slot[fixed], minlength=self.model.brokers)
 
     @property
-    def homeless(self) -> NDArray[np.int64]:
+    def unassigned(self) -> NDArray[np.int64]:
         """The partitions of slots that need a broker, one for each: they have none, or one that must be emptied."""
-        broker = self.slots["broker"]
+        broker = self.state.slots["broker"]
         leaving = (broker < 0) | self.scope.leaves[broker] if self.scope.leaves.any() else broker < 0
         if not leaving.any():
             return np.empty(0, np.int64)
-        partition = np.searchsorted(self.partitions["begin"], np.flatnonzero(leaving), side="right") - 1
+        partition = np.searchsorted(self.state.partitions["begin"], np.flatnonzero(leaving), side="right") - 1
         return partition[self.scope.movable[partition]]
 
     @property
     def layout(self) -> Layout:
         """Where the replicas are now, whatever the workspace comes to later."""
-        return Layout(self.partitions["begin"].copy(), *(self.slots[n].copy() for n in ("broker", "bytes", "log_dir")))
+        slots = self.state.slots
+        return Layout(self.state.partitions["begin"].copy(), *(slots[n].copy() for n in ("broker", "bytes", "log_dir")))
 
     @property
     def leader(self) -> NDArray[np.int32]:
         """Who led each partition at the start; -1 for nobody."""
-        return self.partitions["leader"][:-1].copy()
+        return self.state.partitions["leader"][:-1].copy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +186,13 @@ def sum_by(index: NDArray[np.integer], values: NDArray[np.integer], size: int) -
     return summed
 
 
+def load_by_broker(layout: Layout, weight: NDArray[np.float64], brokers: int) -> NDArray[np.float64]:
+    """What each broker holds of a load that each replica of a partition weighs."""
+    placed = layout.broker >= 0
+    of_slot = np.repeat(weight, np.diff(layout.offsets))
+    return np.bincount(layout.broker[placed], of_slot[placed], minlength=brokers)
+
+
 def free_bytes(model: ClusterModel, max_fill: float) -> NDArray[np.int64]:
     """By log dir: how many bytes may be added until it is as full as allowed; negative where it is fuller already."""
     dirs = model.log_dirs
@@ -202,7 +219,7 @@ def _watched(
     row[watched] = np.arange(len(watched), dtype=np.int32)
     of_partition = row[model.topic]
     held = held_by_topic(of_partition, layout.offsets, layout.broker, max(1, len(watched)), model.brokers)
-    weights = model.weight * (model.alive & ~scope.leaves)
-    largest = weights.max() / weights.sum() if weights.any() else 1.0
+    stays = np.count_nonzero(model.alive & ~scope.leaves)
+    largest = 1.0 / max(1, stays)
     limit = (np.ceil(replicas * largest) + 1).astype(np.int32)
     return of_partition, limit[model.topic], held

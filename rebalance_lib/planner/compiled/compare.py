@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from rebalance_lib.planner.compiled.cache import compiled
 
 
-@njit(cache=True)
+@compiled
 def compare(offsets, broker, log_dir, offsets_after, broker_after, log_dir_after):
     """By slot after: whether the replica is new on its broker, and whether it stays there on another log dir.
 
@@ -40,7 +41,7 @@ def compare(offsets, broker, log_dir, offsets_after, broker_after, log_dir_after
     return arrives, other_dir, differs
 
 
-@njit(cache=True)
+@compiled
 def leader_to_front(offsets, broker, held, log_dir, leader):
     """Put the leader at the front of each list, in place; the others keep their order behind it."""
     for p in range(len(leader)):
@@ -57,7 +58,7 @@ def leader_to_front(offsets, broker, held, log_dir, leader):
         broker[begin], held[begin], log_dir[begin] = first, size, place
 
 
-@njit(cache=True)
+@compiled
 def rack_spread(offsets, broker, rack):
     """By partition: in how many racks it is, and how many replicas its fullest one has; rack -1 does not count."""
     racks = np.zeros(len(offsets) - 1, np.int64)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from rebalance_lib.planner.compiled.cache import compiled
 
 
-@njit(cache=True)
+@compiled
 def drop_surplus(offsets, broker, held, rack, alive, gives, factor, load):
     """By slot, whether it stays; loads are kept up to date from partition to partition. What may not go, stays."""
     keep = np.ones(len(broker), np.bool_)

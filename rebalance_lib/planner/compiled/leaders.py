@@ -17,55 +17,81 @@ changes.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
-from numba import njit
+
+from rebalance_lib.planner.compiled.cache import compiled
 
 NONE = -1
 WORK = 1  # partitions looked at in search of chains, for each replica there is
 
 
-@njit(cache=True)
-def keep_or_appoint(offsets, broker, leads, movable, may_lead, share):
-    """Keep each leader whose replica is still there, then appoint one for each other partition; counts by broker."""
-    counts = np.zeros(len(share), np.int64)
+class Leaders(NamedTuple):
+    """Who leads, and within which limits; `leads` and `counts` are changed in place."""
+
+    offsets: Any
+    broker: Any  # by slot
+    may_lead: Any  # by slot
+    leads: Any  # by partition: the broker that leads it, -1 for none
+    movable: Any  # by partition
+    share: Any  # by broker, as the next three
+    low: Any
+    high: Any
+    counts: Any  # partitions led
+
+
+class Links(NamedTuple):
+    """Partitions by leader, as lists linked both ways, since leaders change with every chain."""
+
+    first: Any  # by broker
+    after: Any  # by partition, as the next
+    before: Any
+
+
+@compiled
+def keep_or_appoint(leaders):
+    """Keep each leader whose replica is still there, then appoint one for each other partition."""
+    offsets, broker, may_lead, leads = leaders.offsets, leaders.broker, leaders.may_lead, leaders.leads
+    share, counts = leaders.share, leaders.counts
     vacant = 0
     for p in range(len(leads)):
         keeps = False
         for slot in range(offsets[p], offsets[p + 1]):
             if broker[slot] == leads[p] and leads[p] >= 0:
-                keeps = may_lead[leads[p]] > 0 or not movable[p]
+                keeps = may_lead[slot] > 0 or not leaders.movable[p]
         if keeps:
             counts[leads[p]] += 1
         else:
             leads[p] = NONE
             vacant += 1
     if vacant == 0:
-        return counts
+        return
     for p in range(len(leads)):
         if leads[p] != NONE:
             continue
         best = NONE
         for slot in range(offsets[p], offsets[p + 1]):
             b = broker[slot]
-            if b >= 0 and may_lead[b] and (best == NONE or share[b] - counts[b] > share[best] - counts[best]):
+            if b >= 0 and may_lead[slot] and (best == NONE or share[b] - counts[b] > share[best] - counts[best]):
                 best = b
         leads[p] = best
         if best != NONE:
             counts[best] += 1
-    return counts
 
 
-@njit(cache=True)
-def hand_over(offsets, broker, leads, movable, may_lead, share, low, high, counts):
+@compiled
+def hand_over(leaders):
     """Bring brokers within their bands: directly where a follower lacks leaders, by a chain where none does.
 
     Returns whether the search for chains came to its end.
     """
-    size = len(share)
+    offsets, broker, may_lead, leads = leaders.offsets, leaders.broker, leaders.may_lead, leaders.leads
+    share, low, high, counts = leaders.share, leaders.low, leaders.high, leaders.counts
     for turn in range(3):
         for p in range(len(leads)):
             s = leads[p]
-            if s == NONE or not movable[p]:
+            if s == NONE or not leaders.movable[p]:
                 continue
             # First from those that lead too many to those that lead too few, then each of them with who is between.
             if counts[s] <= (high[s] if turn < 2 else max(float(low[s]), share[s])):
@@ -74,7 +100,7 @@ def hand_over(offsets, broker, leads, movable, may_lead, share, low, high, count
             most = 0.0
             for slot in range(offsets[p], offsets[p + 1]):
                 b = broker[slot]
-                if b < 0 or b == s or not may_lead[b]:
+                if b < 0 or b == s or not may_lead[slot]:
                     continue
                 lack = share[b] - counts[b] if turn == 1 else float(low[b] - counts[b])
                 if lack > most and counts[b] < high[b]:
@@ -83,23 +109,30 @@ def hand_over(offsets, broker, leads, movable, may_lead, share, low, high, count
                 leads[p] = best
                 counts[s] -= 1
                 counts[best] += 1
-    return chains(offsets, broker, leads, movable, may_lead, share, low, high, counts, size)
+    return chains(leaders)
 
 
-@njit(cache=True)
-def chains(offsets, broker, leads, movable, may_lead, share, low, high, counts, size):
+@compiled
+def linked(brokers, leads, wanted):
+    """The wanted partitions by leader."""
+    size = len(leads)
+    links = Links(np.full(brokers, NONE, np.int64), np.full(size, NONE, np.int64), np.full(size, NONE, np.int64))
+    for p in range(size - 1, -1, -1):
+        if leads[p] != NONE and wanted[p]:
+            link(links, leads[p], p)
+    return links
+
+
+@compiled
+def chains(leaders):
     """Shortest chains from brokers that lead too many, then to brokers that lead too few; whether all were found."""
-    # Partitions by leader, kept as lists linked both ways, since leaders change with every chain.
-    first = np.full(size, NONE, np.int64)
-    after = np.full(len(leads), NONE, np.int64)
-    before = np.full(len(leads), NONE, np.int64)
-    for p in range(len(leads) - 1, -1, -1):
-        if leads[p] != NONE and movable[p]:
-            link(first, after, before, leads[p], p)
+    leads, share, low, high, counts = leaders.leads, leaders.share, leaders.low, leaders.high, leaders.counts
+    size = len(share)
+    links = linked(size, leads, leaders.movable)
     via = np.empty(size, np.int64)
     seen = np.empty(size, np.bool_)
     queue = np.empty(size, np.int32)
-    work = WORK * len(broker)
+    work = WORK * len(leaders.broker)
     # After a search in vain, nobody that it came by can reach more than it did; until leaders change again.
     closed = np.zeros(size, np.bool_)
     for direction in range(2):
@@ -120,9 +153,7 @@ def chains(offsets, broker, leads, movable, may_lead, share, low, high, counts, 
                             seen[source] = True
                             tail += 1
                 goal = NONE if direction == 0 else b
-                end, looked = search(
-                    offsets, broker, may_lead, share, high, counts, first, after, via, seen, queue, tail, goal
-                )
+                end, looked = search(leaders, links, via, seen, queue, tail, goal)
                 work -= looked
                 if end == NONE:
                     for other in range(size):
@@ -132,8 +163,8 @@ def chains(offsets, broker, leads, movable, may_lead, share, low, high, counts, 
                 while via[end] != NONE:
                     p = via[end]
                     s = leads[p]
-                    unlink(first, after, before, s, p)
-                    link(first, after, before, end, p)
+                    unlink(links, s, p)
+                    link(links, end, p)
                     leads[p] = end
                     counts[end] += 1
                     counts[s] -= 1
@@ -141,41 +172,41 @@ def chains(offsets, broker, leads, movable, may_lead, share, low, high, counts, 
     return work > 0
 
 
-@njit(cache=True)
-def link(first, after, before, b, p):
+@compiled
+def link(links, b, p):
     """Put partition p at the head of the list of broker b."""
-    after[p] = first[b]
-    before[p] = NONE
-    if first[b] != NONE:
-        before[first[b]] = p
-    first[b] = p
+    links.after[p] = links.first[b]
+    links.before[p] = NONE
+    if links.first[b] != NONE:
+        links.before[links.first[b]] = p
+    links.first[b] = p
 
 
-@njit(cache=True)
-def unlink(first, after, before, b, p):
+@compiled
+def unlink(links, b, p):
     """Take partition p out of the list of broker b."""
-    if before[p] == NONE:
-        first[b] = after[p]
+    if links.before[p] == NONE:
+        links.first[b] = links.after[p]
     else:
-        after[before[p]] = after[p]
-    if after[p] != NONE:
-        before[after[p]] = before[p]
+        links.after[links.before[p]] = links.after[p]
+    if links.after[p] != NONE:
+        links.before[links.after[p]] = links.before[p]
 
 
-@njit(cache=True)
-def search(offsets, broker, may_lead, share, high, counts, first, after, via, seen, queue, tail, goal):
+@compiled
+def search(leaders, links, via, seen, queue, tail, goal):
     """Breadth-first along followers, from the brokers in the queue to the goal, or to one that lacks a leader."""
+    counts, share, high = leaders.counts, leaders.share, leaders.high
     looked = 0
     head = 0
     while head < tail:
-        s = queue[head]
+        p = links.first[queue[head]]
         head += 1
-        p = first[s]
         while p != NONE:
             looked += 1
-            for slot in range(offsets[p], offsets[p + 1]):
-                b = broker[slot]
-                if b < 0 or seen[b] or not may_lead[b]:
+            for slot in range(leaders.offsets[p], leaders.offsets[p + 1]):
+                b = leaders.broker[slot]
+                if b < 0 or seen[b] or not leaders.may_lead[slot]:
                     continue
                 seen[b] = True
                 via[b] = p
@@ -183,28 +214,25 @@ def search(offsets, broker, may_lead, share, high, counts, first, after, via, se
                     return b, looked
                 queue[tail] = b
                 tail += 1
-            p = after[p]
+            p = links.after[p]
     return NONE, looked
 
 
-@njit(cache=True)
-def undo(offsets, broker, leads, leader, may_lead, low, high, counts):
+@compiled
+def undo(leaders, leader):
     """Take back changes that others make needless; returns how many.
 
     A partition that could have kept its leader gets it back if that broker has room, or if another partition there,
     whose own leader is gone so that it changes anyway, can be led by somebody else instead.
     """
-    size = len(counts)
+    offsets, broker, may_lead, leads = leaders.offsets, leaders.broker, leaders.may_lead, leaders.leads
+    low, high, counts = leaders.low, leaders.high, leaders.counts
     kept = np.zeros(len(leads), np.bool_)
-    first = np.full(size, NONE, np.int64)
-    after = np.full(len(leads), NONE, np.int64)
-    before = np.full(len(leads), NONE, np.int64)
     for p in range(len(leads)):
         for slot in range(offsets[p], offsets[p + 1]):
-            if leader[p] >= 0 and broker[slot] == leader[p] and may_lead[leader[p]]:
+            if leader[p] >= 0 and broker[slot] == leader[p] and may_lead[slot]:
                 kept[p] = True
-        if not kept[p] and leads[p] != NONE:
-            link(first, after, before, leads[p], p)
+    links = linked(len(counts), leads, ~kept)
     undone = 0
     for p in range(len(leads)):
         if not kept[p] or leads[p] == leader[p]:
@@ -216,19 +244,19 @@ def undo(offsets, broker, leads, leader, may_lead, low, high, counts):
             counts[now] -= 1
             undone += 1
             continue
-        other, heir = first[home], NONE
+        other, heir = links.first[home], NONE
         while other != NONE and heir == NONE:
             for slot in range(offsets[other], offsets[other + 1]):
                 b = broker[slot]
-                if b < 0 or b == home or not may_lead[b]:
+                if b < 0 or b == home or not may_lead[slot]:
                     continue
                 if b == now or (counts[b] < high[b] and counts[now] > low[now]):
                     heir = b
             if heir == NONE:
-                other = after[other]
+                other = links.after[other]
         if heir != NONE:
-            unlink(first, after, before, home, other)
-            link(first, after, before, heir, other)
+            unlink(links, home, other)
+            link(links, heir, other)
             leads[other] = heir
             leads[p] = home
             counts[heir] += 1

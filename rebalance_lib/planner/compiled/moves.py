@@ -11,23 +11,26 @@ Example: three replicas in racks a, a and b. One of those in a may go to b (1 + 
 before) and better to c (0 + 1 < 2: one in each). The one in b may go to c (0 + 1 <= 1), not to a (2 + 1 > 1).
 
 Records rather than an array for each field: a replica that is looked at is then one place in memory, not five. All
-functions change their arrays in place and are deterministic. Compiled code is cached by file: after an edit here,
-remove the caches of the files that import this one (``make clean`` does).
+functions change the arrays of a `State` in place and are deterministic.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
-from numba import njit
+
+from rebalance_lib.planner.compiled.cache import compiled
 
 NOWHERE = -1
+DISK = 0  # the first resource; a replica may occupy other bytes than a new one of its partition will
 SCAN_LIMIT = 128  # receivers looked at first for one replica, beginning at a place that rotates
 
 PARTITION = np.dtype(
     [
         ("begin", np.int64),  # its first slot; the record behind the last partition has the end of all slots
         ("size", np.int64),  # what a new replica will occupy
-        ("row", np.int32),  # of its topic in `held`; -1 for none
+        ("row", np.int32),  # of its topic in `topic_counts`; -1 for none
         ("limit", np.int32),  # how many replicas of its topic a broker may hold before others are preferred
         ("leader", np.int32),  # who leads at the start; -1 for none
         ("movable", np.uint8),
@@ -70,83 +73,109 @@ BROKER = np.dtype(
 )
 
 
-@njit(cache=True)
-def fits(partitions, slots, brokers, free, held, p, d, strict):
+class State(NamedTuple):
+    """All that the compiled parts read and change."""
+
+    partitions: Any  # PARTITION, with one more behind the last
+    slots: Any  # SLOT
+    brokers: Any  # BROKER, with one more behind the last
+    free: Any  # by log dir: bytes until its limit
+    topic_counts: Any  # by watched topic and broker: replicas
+    budget: Any  # bytes and replicas that may still move
+    racks: int  # 1 if they do not count
+    weight: Any  # by resource and partition: what one replica weighs
+    load: Any  # by resource and broker
+
+
+class Receivers(NamedTuple):
+    """Brokers that take, rack by rack: those of rack r are begins[r] up to begins[r + 1]."""
+
+    brokers: Any
+    begins: Any
+
+
+@compiled
+def fits(state, p, d, strict):
     """Whether partition p may get a replica on broker d, racks aside."""
-    for other in range(partitions[p].begin, partitions[p + 1].begin):
-        if slots[other].broker == d:
+    partition = state.partitions[p]
+    for other in range(partition.begin, state.partitions[p + 1].begin):
+        if state.slots[other].broker == d:
             return False
-    if strict:
-        row = partitions[p].row
-        if row >= 0 and held[row, d] >= partitions[p].limit:
-            return False
-    size = partitions[p].size
-    for log_dir in range(brokers[d].first_dir, brokers[d + 1].first_dir):
-        if free[log_dir] >= size:
+    if strict and partition.row >= 0 and state.topic_counts[partition.row, d] >= partition.limit:
+        return False
+    begin, end = state.brokers[d].first_dir, state.brokers[d + 1].first_dir
+    for log_dir in range(begin, end):
+        if state.free[log_dir] >= partition.size:
             return True
-    return brokers[d].first_dir == brokers[d + 1].first_dir
+    return begin == end
 
 
-@njit(cache=True)
-def in_rack(partitions, slots, brokers, p, slot, rack):
+@compiled
+def in_rack(state, p, slot, rack):
     """How many replicas of p other than the slot's are in a rack."""
     count = 0
-    for other in range(partitions[p].begin, partitions[p + 1].begin):
+    for other in range(state.partitions[p].begin, state.partitions[p + 1].begin):
         if other != slot:
-            b = slots[other].broker
-            if b >= 0 and brokers[b].rack == rack:
+            b = state.slots[other].broker
+            if b >= 0 and state.brokers[b].rack == rack:
                 count += 1
     return count
 
 
-@njit(cache=True)
-def affordable(partitions, slots, left, p, slot):
+@compiled
+def affordable(state, p, slot):
     """Whether the budgets allow this replica to leave."""
-    if slots[slot].broker != slots[slot].home:
+    if state.slots[slot].broker != state.slots[slot].home:
         return True
-    return left[0] >= partitions[p].size and left[1] >= 1
+    return state.budget[0] >= state.partitions[p].size and state.budget[1] >= 1
 
 
-@njit(cache=True)
-def move(partitions, slots, brokers, free, held, left, p, slot, d):
+@compiled
+def move(state, p, slot, d):
     """Put a slot's replica on broker d."""
-    s = slots[slot].broker
-    row = partitions[p].row
+    partition, replica = state.partitions[p], state.slots[slot]
+    s, row, size = replica.broker, partition.row, partition.size
     if s >= 0:
-        brokers[s].bytes -= slots[slot].bytes
-        brokers[s].replicas -= 1
-        if partitions[p].leader == s:
-            brokers[s].leads -= 1
-        if slots[slot].log_dir >= 0:
-            free[slots[slot].log_dir] += slots[slot].bytes
+        state.brokers[s].bytes -= replica.bytes
+        state.brokers[s].replicas -= 1
+        if partition.leader == s:
+            state.brokers[s].leads -= 1
+        if replica.log_dir >= 0:
+            state.free[replica.log_dir] += replica.bytes
         if row >= 0:
-            held[row, s] -= 1
-    if s == slots[slot].home:
-        left[0] -= partitions[p].size
-        left[1] -= 1
+            state.topic_counts[row, s] -= 1
+        state.load[DISK, s] -= replica.bytes
+        for r in range(1, len(state.load)):
+            state.load[r, s] -= state.weight[r, p]
+    if s == replica.home:
+        state.budget[0] -= size
+        state.budget[1] -= 1
     best = -1
-    for log_dir in range(brokers[d].first_dir, brokers[d + 1].first_dir):
-        if best < 0 or free[log_dir] > free[best]:
+    for log_dir in range(state.brokers[d].first_dir, state.brokers[d + 1].first_dir):
+        if best < 0 or state.free[log_dir] > state.free[best]:
             best = log_dir
     if best >= 0:
-        free[best] -= partitions[p].size
-    slots[slot].log_dir = best
-    slots[slot].bytes = partitions[p].size
-    slots[slot].broker = d
-    brokers[d].bytes += partitions[p].size
-    brokers[d].replicas += 1
-    if partitions[p].leader == d:
-        brokers[d].leads += 1
+        state.free[best] -= size
+    replica.log_dir = best
+    replica.bytes = size
+    replica.broker = d
+    state.brokers[d].bytes += size
+    state.brokers[d].replicas += 1
+    if partition.leader == d:
+        state.brokers[d].leads += 1
     if row >= 0:
-        held[row, d] += 1
+        state.topic_counts[row, d] += 1
+    for r in range(len(state.load)):
+        state.load[r, d] += state.weight[r, p]
 
 
-@njit(cache=True)
-def best_in(partitions, slots, brokers, free, held, receivers, start, end, lack, p, least, turn, limit):
-    """The receiver in a stretch of the list that lacks the most, if more than `least`; those full of the topic last.
+@compiled
+def best_in(state, receivers, rack, lack, p, least, turn, limit):
+    """The receiver in a rack that lacks the most, if more than `least`; those full of the topic last.
 
     At most `limit` of them are looked at.
     """
+    start, end = receivers.begins[rack], receivers.begins[rack + 1]
     count = end - start
     if count <= 0:
         return NOWHERE
@@ -160,62 +189,61 @@ def best_in(partitions, slots, brokers, free, held, receivers, start, end, lack,
             at = first + step
             if at >= end:
                 at -= count
-            d = receivers[at]
-            if lack[d] > most and fits(partitions, slots, brokers, free, held, p, d, strict):
+            d = receivers.brokers[at]
+            if lack[d] > most and fits(state, p, d, strict):
                 best = d
                 most = lack[d]
-        row = partitions[p].row
-        if best != NOWHERE and (strict or row < 0 or held[row, best] < partitions[p].limit):
+        row = state.partitions[p].row
+        if best != NOWHERE and (strict or row < 0 or state.topic_counts[row, best] < state.partitions[p].limit):
             return best
         if best == NOWHERE and not strict:
             return NOWHERE
     return best
 
 
-@njit(cache=True)
-def best_of(partitions, slots, brokers, free, held, receivers, begins, counts, fewest, most, lack, p, least, turn):
+@compiled
+def best_of(state, receivers, counts, fewest, most, lack, p, least, turn):
     """The best receiver in racks with so many replicas of p, for a replica that shall move if it can at all.
 
     It is looked for among some of each rack first, and only if none of them will do among all.
     """
-    for limit in (SCAN_LIMIT, len(receivers)):
+    for limit in (SCAN_LIMIT, len(receivers.brokers)):
         target = NOWHERE
         lacking = least
         for rack in range(len(counts)):
             if fewest <= counts[rack] <= most:
-                start, end = begins[rack], begins[rack + 1]
-                d = best_in(
-                    partitions, slots, brokers, free, held, receivers, start, end, lack, p, lacking, turn, limit
-                )
+                d = best_in(state, receivers, rack, lack, p, lacking, turn, limit)
                 if d != NOWHERE:
                     target = d
                     lacking = lack[d]
-        if target != NOWHERE or len(receivers) <= SCAN_LIMIT:
+        if target != NOWHERE or len(receivers.brokers) <= SCAN_LIMIT:
             break
     return target
 
 
-@njit(cache=True)
-def receivers_by_rack(brokers, racks, takes):
-    """The brokers that take, rack by rack, and where each rack begins in the list."""
-    begins = np.zeros(racks + 1, np.int64)
+@compiled
+def receivers_by_rack(state, takes):
+    """The brokers that take, rack by rack."""
+    begins = np.zeros(state.racks + 1, np.int64)
     for b in range(len(takes)):
         if takes[b]:
-            begins[brokers[b].rack + 1] += 1
-    for rack in range(racks):
+            begins[state.brokers[b].rack + 1] += 1
+    for rack in range(state.racks):
         begins[rack + 1] += begins[rack]
-    receivers = np.empty(begins[-1], np.int32)
+    listed = np.empty(begins[-1], np.int32)
     at = begins.copy()
     for b in range(len(takes)):
         if takes[b]:
-            receivers[at[brokers[b].rack]] = b
-            at[brokers[b].rack] += 1
-    return receivers, begins
+            rack = state.brokers[b].rack
+            listed[at[rack]] = b
+            at[rack] += 1
+    return Receivers(listed, begins)
 
 
-@njit(cache=True)
-def slots_by_broker(partitions, slots, givers, order):
+@compiled
+def slots_by_broker(state, givers, order):
     """The movable slots of each giver, in the order given, and where each giver's begin."""
+    partitions, slots = state.partitions, state.slots
     begins = np.zeros(len(givers) + 1, np.int64)
     for p in range(len(partitions) - 1):
         if partitions[p].movable:
@@ -230,10 +258,7 @@ def slots_by_broker(partitions, slots, givers, order):
     if begins[-1] * 4 > len(slots):
         for p in order:
             if partitions[p].movable:
-                for slot in range(partitions[p].begin, partitions[p + 1].begin):
-                    b = slots[slot].broker
-                    if b >= 0 and givers[b]:
-                        enter(partitions, slots, listed, at, b, p, slot)
+                enter(state, givers, listed, at, p)
         return listed, begins
     # Of a few brokers: their slots one after another, then sorted, rather than all partitions in their order.
     rank = np.empty(len(order), np.int32)
@@ -241,10 +266,7 @@ def slots_by_broker(partitions, slots, givers, order):
         rank[order[place]] = place
     for p in range(len(partitions) - 1):
         if partitions[p].movable:
-            for slot in range(partitions[p].begin, partitions[p + 1].begin):
-                b = slots[slot].broker
-                if b >= 0 and givers[b]:
-                    enter(partitions, slots, listed, at, b, p, slot)
+            enter(state, givers, listed, at, p)
     for b in range(len(givers)):
         if givers[b]:
             mine = listed[begins[b] : begins[b + 1]].copy()
@@ -254,12 +276,17 @@ def slots_by_broker(partitions, slots, givers, order):
     return listed, begins
 
 
-@njit(cache=True)
-def enter(partitions, slots, listed, at, b, p, slot):
-    """Write a slot into the list of its broker."""
-    listed[at[b]].slot = slot
-    listed[at[b]].partition = p
-    listed[at[b]].bytes = slots[slot].bytes
-    listed[at[b]].leads = partitions[p].leader == b
-    listed[at[b]].at_home = slots[slot].home == b
-    at[b] += 1
+@compiled
+def enter(state, givers, listed, at, p):
+    """Write the slots of a partition into the lists of its brokers."""
+    for slot in range(state.partitions[p].begin, state.partitions[p + 1].begin):
+        replica = state.slots[slot]
+        b = replica.broker
+        if b >= 0 and givers[b]:
+            entry = listed[at[b]]
+            entry.slot = slot
+            entry.bytes = replica.bytes
+            entry.partition = p
+            entry.leads = state.partitions[p].leader == b
+            entry.at_home = replica.home == b
+            at[b] += 1

@@ -10,8 +10,8 @@ Example: a broker holds replicas of 6, 4 and 3 GB, and its level is 8 GB. 5 are 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from rebalance_lib.planner.compiled.cache import compiled
 from rebalance_lib.planner.compiled.moves import (
     NOWHERE,
     affordable,
@@ -23,15 +23,16 @@ from rebalance_lib.planner.compiled.moves import (
 )
 
 
-@njit(cache=True)
-def relieve(partitions, slots, brokers, free, held, left, racks, order, level):
+@compiled
+def relieve(state, order, level):
     """Move replicas from brokers above their level to brokers below theirs; returns how many moved."""
+    slots, partitions, brokers = state.slots, state.partitions, state.brokers
     lack = level - brokers["bytes"][:-1]
     givers = ((lack < 0) & (brokers["gives"][:-1] > 0)).astype(np.uint8)
     takers = ((lack > 0) & (brokers["takes"][:-1] > 0)).astype(np.uint8)
-    receivers, begins = receivers_by_rack(brokers, racks, takers)
-    listed, list_begins = slots_by_broker(partitions, slots, givers, order)
-    counts = np.zeros(racks, np.int64)
+    receivers = receivers_by_rack(state, takers)
+    listed, list_begins = slots_by_broker(state, givers, order)
+    counts = np.zeros(state.racks, np.int64)
     moved = 0
     for s in range(len(level)):
         for turn in range(2):
@@ -43,31 +44,16 @@ def relieve(partitions, slots, brokers, free, held, left, racks, order, level):
                 held_here = slots[slot].bytes
                 if slots[slot].broker != s or held_here == 0 or (turn == 0 and held_here > -lack[s]):
                     continue
-                if not affordable(partitions, slots, left, p, slot):
+                if not affordable(state, p, slot):
                     continue
                 size = partitions[p].size
-                for rack in range(racks):
-                    counts[rack] = in_rack(partitions, slots, brokers, p, slot, rack)
+                for rack in range(state.racks):
+                    counts[rack] = in_rack(state, p, slot, rack)
                 own = counts[brokers[s].rack] + 1
-                target = best_of(
-                    partitions,
-                    slots,
-                    brokers,
-                    free,
-                    held,
-                    receivers,
-                    begins,
-                    counts,
-                    0,
-                    own - 1,
-                    lack,
-                    p,
-                    size - 1,
-                    moved,
-                )
+                target = best_of(state, receivers, counts, 0, own - 1, lack, p, size - 1, moved)
                 if target == NOWHERE:
                     continue
-                move(partitions, slots, brokers, free, held, left, p, slot, target)
+                move(state, p, slot, target)
                 lack[s] += held_here
                 lack[target] -= size
                 moved += 1

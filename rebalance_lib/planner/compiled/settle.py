@@ -11,21 +11,22 @@ which then lacks 2, the 4 to broker 2, and the 1 to broker 1, which then lacks 1
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from rebalance_lib.planner.compiled.cache import compiled
 from rebalance_lib.planner.compiled.moves import NOWHERE, affordable, best_of, in_rack, move, receivers_by_rack
 
 TAIL = 2  # the smaller half of what moves is placed by number: it holds next to no bytes
 
 
-@njit(cache=True)
-def settle(partitions, slots, brokers, free, held, left, racks, order, share_bytes, share_replicas, share_leaders):
+@compiled
+def settle(state, order, share_bytes, share_replicas, share_leaders):
     """Place every slot that has no broker, or one that must be emptied; what finds no place is returned.
 
     The rack with the fewest replicas of the partition comes first, in it the broker that lacks the most. A replica that
     leads goes to a broker that lacks leaders, if there is one: it can then lead there, and nobody else has to change.
     """
-    receivers, begins = receivers_by_rack(brokers, racks, brokers["takes"][:-1])
+    partitions, slots, brokers = state.partitions, state.slots, state.brokers
+    receivers = receivers_by_rack(state, brokers["takes"][:-1])
     pending = 0
     needy = np.zeros(len(partitions) - 1, np.bool_)  # mostly few: the others are not looked at once more
     for p in range(len(partitions) - 1):
@@ -44,7 +45,7 @@ def settle(partitions, slots, brokers, free, held, left, racks, order, share_byt
     in_tail = False
     lack = lack_bytes
     lack_leading = np.where(lack_leaders > 0, lack, lowest)
-    counts = np.zeros(racks, np.int64)
+    counts = np.zeros(state.racks, np.int64)
     for p in order:
         if not needy[p]:
             continue
@@ -57,28 +58,15 @@ def settle(partitions, slots, brokers, free, held, left, racks, order, share_byt
                 lack = lack_replicas
                 lack_leading = np.where(lack_leaders > 0, lack, lowest)
             done += 1
-            for rack in range(racks):
-                counts[rack] = in_rack(partitions, slots, brokers, p, slot, rack)
+            for rack in range(state.racks):
+                counts[rack] = in_rack(state, p, slot, rack)
             target = NOWHERE
             leads = b >= 0 and partitions[p].leader == b
             for others in range(partitions[p + 1].begin - partitions[p].begin):
                 for anyone in range(0 if leads else 1, 2):
                     if target == NOWHERE:
                         target = best_of(
-                            partitions,
-                            slots,
-                            brokers,
-                            free,
-                            held,
-                            receivers,
-                            begins,
-                            counts,
-                            others,
-                            others,
-                            lack if anyone else lack_leading,
-                            p,
-                            lowest,
-                            done,
+                            state, receivers, counts, others, others, lack if anyone else lack_leading, p, lowest, done
                         )
             if target == NOWHERE:
                 stuck[stuck_count] = slot
@@ -87,7 +75,7 @@ def settle(partitions, slots, brokers, free, held, left, racks, order, share_byt
             if b >= 0:
                 lack_bytes[b] += slots[slot].bytes
                 lack_replicas[b] += 1
-            move(partitions, slots, brokers, free, held, left, p, slot, target)
+            move(state, p, slot, target)
             lack_bytes[target] -= partitions[p].size
             lack_replicas[target] -= 1
             lack_leaders[target] -= leads
@@ -95,15 +83,16 @@ def settle(partitions, slots, brokers, free, held, left, racks, order, share_byt
     return stuck[:stuck_count]
 
 
-@njit(cache=True)
-def repair_racks(partitions, slots, brokers, free, held, left, racks, order, share_bytes):
+@compiled
+def repair_racks(state, order, share_bytes):
     """Move replicas out of racks that hold more of a partition than needed; how many did, and how many were refused."""
-    receivers, begins = receivers_by_rack(brokers, racks, brokers["takes"][:-1])
+    partitions, slots, brokers = state.partitions, state.slots, state.brokers
+    receivers = receivers_by_rack(state, brokers["takes"][:-1])
     lack = share_bytes - brokers["bytes"][:-1]
     lowest = np.iinfo(np.int64).min
-    counts = np.zeros(racks, np.int64)
+    counts = np.zeros(state.racks, np.int64)
     moved, refused = 0, 0
-    if racks < 2:
+    if state.racks < 2:
         return moved, refused
     crowded = np.zeros(len(partitions) - 1, np.bool_)
     for p in range(len(partitions) - 1):
@@ -121,7 +110,7 @@ def repair_racks(partitions, slots, brokers, free, held, left, racks, order, sha
             best_slot, best_own = -1, 0
             for slot in range(partitions[p].begin, partitions[p + 1].begin):
                 b = slots[slot].broker
-                own = in_rack(partitions, slots, brokers, p, slot, brokers[b].rack) + 1
+                own = in_rack(state, p, slot, brokers[b].rack) + 1
                 if own < 2 or own < best_own or not brokers[b].gives:
                     continue
                 better = best_slot < 0 or own > best_own
@@ -134,31 +123,16 @@ def repair_racks(partitions, slots, brokers, free, held, left, racks, order, sha
                     best_slot, best_own = slot, own
             if best_slot < 0:
                 break
-            for rack in range(racks):
-                counts[rack] = in_rack(partitions, slots, brokers, p, best_slot, rack)
+            for rack in range(state.racks):
+                counts[rack] = in_rack(state, p, best_slot, rack)
             for others in range(best_own - 1):
-                target = best_of(
-                    partitions,
-                    slots,
-                    brokers,
-                    free,
-                    held,
-                    receivers,
-                    begins,
-                    counts,
-                    others,
-                    others,
-                    lack,
-                    p,
-                    lowest,
-                    p,
-                )
+                target = best_of(state, receivers, counts, others, others, lack, p, lowest, p)
                 if target != NOWHERE:
-                    if not affordable(partitions, slots, left, p, best_slot):
+                    if not affordable(state, p, best_slot):
                         refused += 1
                         break
                     lack[slots[best_slot].broker] += slots[best_slot].bytes
-                    move(partitions, slots, brokers, free, held, left, p, best_slot, target)
+                    move(state, p, best_slot, target)
                     lack[target] -= partitions[p].size
                     improved = True
                     moved += 1

@@ -20,9 +20,11 @@ on to broker 2. All hold 6, and 7 GB moved.
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from rebalance_lib.planner.compiled.cache import compiled
 from rebalance_lib.planner.compiled.moves import (
     NOWHERE,
     SCAN_LIMIT,
@@ -37,17 +39,27 @@ from rebalance_lib.planner.compiled.moves import (
 TAIL = 4  # the smallest quarter of what moves is placed by number
 
 
-@njit(cache=True)
-def even_rates(listed, begin, end, give_bytes, give_replicas, give_leaders):
+class Wanted(NamedTuple):
+    """What each broker should give and take."""
+
+    give: Any  # bytes
+    take: Any
+    surplus: Any  # replicas that it holds too many of; negative where it lacks some
+    leaders: Any  # of those it leads, how many may leave
+    slack: Any  # bytes that may leave with replicas that leave for their number alone
+
+
+@compiled
+def even_rates(listed, give_bytes, give_replicas, give_leaders):
     """Which part of a broker's replicas should leave: of the larger half and the smaller one, followers and leaders.
 
     The two halves have two unknown parts, and bytes and replicas are two equations. Followers and leaders of a half
     share what it gives so that no more leave that lead than the broker leads too many.
     """
-    half = begin + (end - begin) // 2
+    half = len(listed) // 2
     sums = np.zeros(4, np.float64)
     counts = np.zeros(4, np.float64)
-    for at in range(begin, end):
+    for at in range(len(listed)):
         kind = 2 * (at >= half) + listed[at].leads
         sums[kind] += listed[at].bytes
         counts[kind] += 1
@@ -75,8 +87,8 @@ def even_rates(listed, begin, end, give_bytes, give_replicas, give_leaders):
     return rates
 
 
-@njit(cache=True)
-def choose(listed, begin, end, give_bytes, give_replicas, give_leaders, slack, largest, phase):
+@compiled
+def choose(listed, wanted, b, largest, phase):
     """Mark what a broker gives: an even share of its replicas, then the largest or the smallest for what is missing.
 
     None is larger than what some taker can take. The smallest, given for their number alone, may come to as many bytes
@@ -84,17 +96,19 @@ def choose(listed, begin, end, give_bytes, give_replicas, give_leaders, slack, l
     """
     rates = np.zeros(4, np.float64)
     owed = np.full(4, phase)
-    left = give_bytes
-    missing = give_replicas
-    spare_leaders = give_leaders
-    half = begin
-    review = begin
-    for at in range(begin, end):
+    left = wanted.give[b]
+    missing = wanted.surplus[b]
+    spare_leaders = wanted.leaders[b]
+    slack = wanted.slack[b]
+    end = len(listed)
+    half = 0
+    review = 0
+    for at in range(end):
         if at == review:
             # The few largest ones weigh so much that the parts are worked out anew behind them, now and then.
-            rates = even_rates(listed, at, end, left, missing, spare_leaders)
+            rates = even_rates(listed[at:], left, missing, spare_leaders)
             half = at + (end - at) // 2
-            review = at + max(8, 3 * (at - begin))
+            review = at + max(8, 3 * at)
         role = listed[at].leads
         kind = 2 * (at >= half) + role
         owed[kind] += rates[kind]
@@ -106,7 +120,7 @@ def choose(listed, begin, end, give_bytes, give_replicas, give_leaders, slack, l
             spare_leaders -= role
     # What was moved here already comes first: sending it on costs nothing more. Leaders beyond the surplus come last.
     for turn in range(4):
-        for at in range(begin, end):
+        for at in range(end):
             if listed[at].marked or listed[at].bytes > min(left, largest) or listed[at].bytes == 0:
                 continue
             role = listed[at].leads
@@ -117,7 +131,7 @@ def choose(listed, begin, end, give_bytes, give_replicas, give_leaders, slack, l
             missing -= 1
             spare_leaders -= role
     for turn in range(2):
-        for at in range(end - 1, begin - 1, -1):
+        for at in range(end - 1, -1, -1):
             if missing <= 0 or listed[at].bytes > left + slack:
                 break
             role = listed[at].leads
@@ -129,50 +143,33 @@ def choose(listed, begin, end, give_bytes, give_replicas, give_leaders, slack, l
             spare_leaders -= role
 
 
-@njit(cache=True)
-def shift(
-    partitions,
-    slots,
-    brokers,
-    free,
-    held,
-    left,
-    racks,
-    order,
-    give,
-    take,
-    give_replicas,
-    take_replicas,
-    give_leaders,
-    slack,
-    within_racks,
-    seed,
-):
+@compiled
+def shift(state, order, wanted, within_racks, seed):
     """Move bytes from givers to takers; returns how many replicas moved."""
-    count = len(give)
+    brokers, slots, partitions = state.brokers, state.slots, state.partitions
+    give, take = wanted.give, wanted.take
     givers = (give > 0).astype(np.uint8)
     takers = ((take > 0) & (brokers["takes"][:-1] > 0)).astype(np.uint8)
-    receivers, begins = receivers_by_rack(brokers, racks, takers)
-    if len(receivers) == 0:
+    receivers = receivers_by_rack(state, takers)
+    if len(receivers.brokers) == 0:
         return 0
-    listed, list_begins = slots_by_broker(partitions, slots, givers, order)
-    most_in_rack = np.zeros(racks, np.int64)
-    for d in receivers:
+    listed, list_begins = slots_by_broker(state, givers, order)
+    most_in_rack = np.zeros(state.racks, np.int64)
+    for d in receivers.brokers:
         most_in_rack[brokers[d].rack] = max(most_in_rack[brokers[d].rack], take[d])
-    total = 0
-    for b in range(count):
+    for b in range(len(give)):
         if givers[b]:
             phase = ((b * 0x9E3779B1 + seed * 0x85EBCA6B) & 0xFFFF) / 0x10000
-            begin, end = list_begins[b], list_begins[b + 1]
             largest = most_in_rack[brokers[b].rack] if within_racks else most_in_rack.max()
-            choose(listed, begin, end, give[b], give_replicas[b], give_leaders[b], slack[b], largest, phase)
+            choose(listed[list_begins[b] : list_begins[b + 1]], wanted, b, largest, phase)
     # From the largest to the smallest over all givers: the marks are put back in the order of partitions.
+    total = 0
     for at in range(len(listed)):
         if listed[at].marked:
             slots[listed[at].slot].marked = 1
             total += 1
     lack_bytes = take.copy()
-    lack_replicas = take_replicas.copy()
+    lack_replicas = -wanted.surplus
     moved = 0
     seen = 0
     for p in order:
@@ -183,48 +180,38 @@ def shift(
                 continue
             slots[slot].marked = 0
             seen += 1
-            if not affordable(partitions, slots, left, p, slot):
+            if not affordable(state, p, slot):
                 continue
-            size = partitions[p].size
             tail = seen > total - total // TAIL
-            own_rack = brokers[slots[slot].broker].rack
-            own = in_rack(partitions, slots, brokers, p, slot, own_rack) + 1
             target = NOWHERE
             # In the tail by number of replicas; a broker that lacks none of them may still lack the bytes.
-            for by_bytes in range(2):
-                if target != NOWHERE or (by_bytes == 0 and not tail):
-                    continue
-                lack = lack_bytes if by_bytes else lack_replicas
-                most = size // 2 if by_bytes else 0
-                for rack in range(racks):
-                    if begins[rack] == begins[rack + 1]:
-                        continue
-                    if rack != own_rack and within_racks:
-                        continue
-                    if rack != own_rack and in_rack(partitions, slots, brokers, p, slot, rack) + 1 > own:
-                        continue
-                    d = best_in(
-                        partitions,
-                        slots,
-                        brokers,
-                        free,
-                        held,
-                        receivers,
-                        begins[rack],
-                        begins[rack + 1],
-                        lack,
-                        p,
-                        most,
-                        seen,
-                        SCAN_LIMIT,
-                    )
-                    if d != NOWHERE:
-                        target = d
-                        most = lack[d]
+            if tail:
+                target = best_target(state, receivers, lack_replicas, p, slot, 0, seen, within_racks)
+            if target == NOWHERE:
+                least = partitions[p].size // 2
+                target = best_target(state, receivers, lack_bytes, p, slot, least, seen, within_racks)
             if target == NOWHERE:
                 continue
-            move(partitions, slots, brokers, free, held, left, p, slot, target)
-            lack_bytes[target] -= size
+            move(state, p, slot, target)
+            lack_bytes[target] -= partitions[p].size
             lack_replicas[target] -= 1
             moved += 1
     return moved
+
+
+@compiled
+def best_target(state, receivers, lack, p, slot, least, turn, within_racks):
+    """The receiver that lacks the most, of those whose rack may get the replica."""
+    own_rack = state.brokers[state.slots[slot].broker].rack
+    own = in_rack(state, p, slot, own_rack) + 1
+    target = NOWHERE
+    for rack in range(state.racks):
+        if receivers.begins[rack] == receivers.begins[rack + 1]:
+            continue
+        if rack != own_rack and (within_racks or in_rack(state, p, slot, rack) + 1 > own):
+            continue
+        d = best_in(state, receivers, rack, lack, p, least, turn, SCAN_LIMIT)
+        if d != NOWHERE:
+            target = d
+            least = lack[d]
+    return target

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from rebalance_lib.planner.compiled.cache import compiled
 
 
-@njit(cache=True)
+@compiled
 def sums(index, values, size):
     """Whole numbers summed by index, exactly; what has none, -1, is left out."""
     total = np.zeros(size, np.int64)
@@ -16,7 +17,7 @@ def sums(index, values, size):
     return total
 
 
-@njit(cache=True)
+@compiled
 def fill(partitions, slots, brokers, offsets, size, row, limit, leader, movable, broker, held, log_dir):
     """Fill empty records of partitions and slots, and count the loads of brokers: pages of memory are met once."""
     for p in range(len(size)):
@@ -43,7 +44,7 @@ def fill(partitions, slots, brokers, offsets, size, row, limit, leader, movable,
     behind.size = behind.row = behind.limit = behind.leader = behind.movable = 0
 
 
-@njit(cache=True)
+@compiled
 def held_by_topic(row, offsets, broker, rows, brokers):
     """Replicas by a topic's row and broker; `row` has each partition's, -1 for none."""
     held = np.zeros((rows, brokers), np.int32)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.planner.compiled.shift import shift
+from rebalance_lib.planner.compiled.shift import Wanted, shift
 from rebalance_lib.planner.model import NO_LIMIT, LogDirs
 from rebalance_lib.planner.rebalance import least_gain
 from rebalance_lib.planner.scope import Scope
@@ -52,7 +52,7 @@ def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
         if off - _unevenness(work, share) <= off * least_gain(request):
             break
         log_dir = log_dir.copy()
-        log_dir[listed] = work.slots["broker"]
+        log_dir[listed] = work.state.slots["broker"]
         if request.limited:
             break
         work = _workspace(model, request, listed, movable, log_dir)
@@ -64,7 +64,7 @@ def _even(work: Workspace, share: NDArray[np.float64], brokers: list[int]) -> No
     none = np.zeros(len(share), np.int64)
     request = work.request
     for number in range(_ROUNDS):
-        load = work.loads["bytes"].astype(np.float64)
+        load = work.brokers["bytes"].astype(np.float64)
         give, take = none.copy(), none.copy()
         for b in brokers:
             here = work.model.rack == b
@@ -73,13 +73,13 @@ def _even(work: Workspace, share: NDArray[np.float64], brokers: list[int]) -> No
             take += part.take
         if not give.any():
             break
-        if not shift(*work.arrays, work.order, give, take, none, none, none, none, True, request.seed):
+        if not shift(work.state, work.order, Wanted(give, take, none, none, none), True, request.seed):
             break
 
 
 def _unevenness(work: Workspace, share: NDArray[np.float64]) -> float:
     """How far loads are out of their bands, altogether."""
-    return float(np.maximum(0, np.abs(work.loads["bytes"] - share) - work.request.tolerance * share).sum())
+    return float(np.maximum(0, np.abs(work.brokers["bytes"] - share) - work.request.tolerance * share).sum())
 
 
 def _workspace(
@@ -101,7 +101,7 @@ def _workspace(
         alive=np.ones(count, np.bool_),
         rack=owner,
         rack_names=[str(id_) for id_ in model.broker_ids],
-        weight=np.ones(count),
+        capacity={},
         log_dirs=LogDirs(np.arange(count + 1), dirs.paths, dirs.total, dirs.usable),
         topics=["all"],
         topic=np.zeros(len(listed), np.int32),
@@ -112,13 +112,15 @@ def _workspace(
         broker=log_dir[listed],
         bytes=model.bytes[listed],
         log_dir=log_dir[listed],
+        in_sync=model.in_sync[listed],
         write_rate=None,
+        read_rate=None,
     )
     yes, no = np.ones(count, np.bool_), np.zeros(count, np.bool_)
     scope = Scope(movable, yes, yes, no, yes, no, 0)
     work = Workspace.of(as_brokers, scope, request, Layout.of(as_brokers), np.full(len(listed), -1, np.int32))
-    work.free[:] = free
-    work.partitions["row"] = -1
+    work.state.free[:] = free
+    work.state.partitions["row"] = -1
     return work
 
 
@@ -127,9 +129,8 @@ def _shares(model: ClusterModel, work: Workspace) -> NDArray[np.float64]:
     dirs, owner = model.log_dirs, work.model.rack
     known = np.bincount(owner, dirs.total >= NO_LIMIT, minlength=model.brokers) == 0
     weight = np.where(known[owner], dirs.total, 1).astype(np.float64)
-    fixed_dir, fixed_bytes = work.immovable
-    fixed = sum_by(fixed_dir, fixed_bytes, len(owner)).astype(np.float64)
-    load = work.loads["bytes"].astype(np.float64)
+    fixed = work.immovable(0)
+    load = work.brokers["bytes"].astype(np.float64)
     share: NDArray[np.float64] = np.zeros(len(owner))
     for b in np.unique(owner[load > 0]).tolist():
         here = owner == b

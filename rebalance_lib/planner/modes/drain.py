@@ -14,7 +14,8 @@ import numpy as np
 
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner.modes.mandatory import settle_all
-from rebalance_lib.planner.rebalance import lead, rebalance
+from rebalance_lib.planner.order import order_lists
+from rebalance_lib.planner.rebalance import rebalance
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace
 
 if TYPE_CHECKING:
@@ -33,4 +34,4 @@ def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
     settle_all(work, model, why)
     if request.balance:
         return rebalance(work)
-    return Placement.of(work, lead(work))
+    return order_lists(work)

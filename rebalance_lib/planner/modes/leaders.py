@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rebalance_lib.planner.rebalance import lead
+from rebalance_lib.planner.order import order_lists
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace
 
 if TYPE_CHECKING:
@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
     """Reorder replica lists."""
     work = Workspace.of(model, scope, request, Layout.of(model), model.leader)
-    return Placement.of(work, lead(work))
+    return order_lists(work)

@@ -17,8 +17,8 @@ import numpy as np
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner.compiled.relieve import relieve
 from rebalance_lib.planner.model import NO_LIMIT
-from rebalance_lib.planner.modes.mandatory import lead_changed
-from rebalance_lib.planner.rebalance import whole
+from rebalance_lib.planner.modes.mandatory import order_changed
+from rebalance_lib.planner.rebalance import to_int
 from rebalance_lib.planner.scope import some
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace, sum_by
 
@@ -44,18 +44,18 @@ def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
     # Other data on the same disks counts as full: the level leaves the rest of it to replicas.
     foreign = np.maximum(0, sum_by(owner, dirs.total - dirs.usable, model.brokers) - _held(model)).astype(np.float64)
     share = np.maximum(0, level * total - foreign)
-    work = _relieved(model, scope, request.without_budgets(), whole(share))
-    _refuse_unreached(work, whole(share))
+    work = _relieved(model, scope, request.without_budgets(), to_int(share))
+    _refuse_unreached(work, to_int(share))
     if request.limited:
-        work = _relieved(model, scope, request, whole(share))
-    return Placement.of(work, lead_changed(work))
+        work = _relieved(model, scope, request, to_int(share))
+    return order_changed(work)
 
 
 def _relieved(model: ClusterModel, scope: Scope, request: Request, level: NDArray[np.int64]) -> Workspace:
     """The cluster with its brokers as near to their levels as can be, downwards."""
     work = Workspace.of(model, scope, request, Layout.of(model), model.leader)
     # Who was relieved by more than it had too much can take from another: so until nothing more is found.
-    while relieve(*work.arrays, work.order, level):
+    while relieve(work.state, work.order, level):
         pass
     return work
 
@@ -63,7 +63,7 @@ def _relieved(model: ClusterModel, scope: Scope, request: Request, level: NDArra
 def _refuse_unreached(work: Workspace, level: NDArray[np.int64]) -> None:
     """Raise if brokers that give stay above their levels, whatever may be copied."""
     model = work.model
-    over = np.where(work.scope.gives & model.alive, work.loads["bytes"] - level, 0)
+    over = np.where(work.scope.gives & model.alive, work.brokers["bytes"] - level, 0)
     if len(full := np.flatnonzero(over > 0)):
         named = some(f"broker {model.broker_ids[b]} by {over[b]} bytes" for b in full.tolist())
         raise InvalidInputError(

@@ -11,14 +11,17 @@ import numpy as np
 
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner.compiled.settle import settle
+from rebalance_lib.planner.order import order_lists
 from rebalance_lib.planner.racks import refuse_worse
-from rebalance_lib.planner.rebalance import lead, shares_of, whole
+from rebalance_lib.planner.rebalance import shares_of, to_int
+from rebalance_lib.planner.resources import Resource
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from rebalance_lib.planner.model import ClusterModel
     from rebalance_lib.planner.workspace import Workspace
+
+
+DISK, REPLICAS, LEADERS = Resource.DISK, Resource.REPLICAS, Resource.LEADERS
 
 
 def settle_all(work: Workspace, before: ClusterModel, why: str) -> None:
@@ -26,32 +29,32 @@ def settle_all(work: Workspace, before: ClusterModel, why: str) -> None:
 
     Raises, saying which and why, if one finds none, a budget is too small, or racks would be shared worse than before.
     """
-    allowed = work.left.copy()
+    allowed = work.state.budget.copy()
     _enough_brokers(work, why)
     shares = shares_of(work)
-    stuck = settle(*work.arrays, work.order, whole(shares.bytes), whole(shares.replicas), whole(shares.leaders))
+    stuck = settle(work.state, work.order, *(to_int(shares[one]) for one in (DISK, REPLICAS, LEADERS)))
     if len(stuck):
         raise InvalidInputError(f"{why}: {_obstacle(work, int(stuck[0]))}")
-    used = allowed - work.left
+    used = allowed - work.state.budget
     for number, (name, unit) in enumerate((("byte", "bytes"), ("move", "replicas"))):
-        if work.left[number] < 0:
+        if work.state.budget[number] < 0:
             raise InvalidInputError(
                 f"{why}: {used[number]} {unit} must move, but the {name} budget is {allowed[number]}; raise it"
             )
     refuse_worse(before, work.layout, why, work.scope.leaves)
 
 
-def lead_changed(work: Workspace) -> NDArray[np.int32]:
-    """Leaders, changed only in partitions whose replicas changed."""
+def order_changed(work: Workspace) -> Placement:
+    """Lists in order, changed only in partitions whose replicas changed."""
     changed = np.zeros(work.model.partitions, np.bool_)
     partition = np.repeat(np.arange(work.model.partitions), work.lengths)
-    changed[partition[work.slots["broker"] != work.slots["home"]]] = True
-    return lead(work, changed)
+    changed[partition[work.state.slots["broker"] != work.state.slots["home"]]] = True
+    return order_lists(work, changed)
 
 
 def _enough_brokers(work: Workspace, why: str) -> None:
     """Refuse if a partition needs more brokers than there are, live and staying."""
-    needs = work.homeless
+    needs = work.unassigned
     if not len(needs):
         return
     staying = int((work.model.alive & ~work.scope.leaves).sum())
@@ -65,15 +68,19 @@ def _enough_brokers(work: Workspace, why: str) -> None:
 
 def _obstacle(work: Workspace, slot: int) -> str:
     model = work.model
-    p = int(np.searchsorted(work.partitions["begin"], slot, side="right") - 1)
+    p = int(np.searchsorted(work.state.partitions["begin"], slot, side="right") - 1)
     size = int(model.size[p])
-    holds = set(work.slots["broker"][work.partitions["begin"][p] : work.partitions["begin"][p + 1]].tolist())
+    holds = set(
+        work.state.slots["broker"][work.state.partitions["begin"][p] : work.state.partitions["begin"][p + 1]].tolist()
+    )
     others = [b for b in np.flatnonzero(work.scope.takes).tolist() if b not in holds]
     if not others:
         return (
             f"{model.name(p)} finds no broker: each of those allowed holds a replica of it already; allow more brokers"
         )
-    best = max(int(work.free[model.log_dirs.offsets[b] : model.log_dirs.offsets[b + 1]].max(initial=0)) for b in others)
+    best = max(
+        int(work.state.free[model.log_dirs.offsets[b] : model.log_dirs.offsets[b + 1]].max(initial=0)) for b in others
+    )
     return (
         f"no broker has room for {model.name(p)} with its {size} bytes: the emptiest log dir among {len(others)} "
         f"brokers may take {max(0, best)} more (max fill {work.request.max_fill:g}); add capacity or raise max fill"

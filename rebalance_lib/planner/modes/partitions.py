@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.planner.modes.mandatory import lead_changed, settle_all
+from rebalance_lib.planner.modes.mandatory import order_changed, settle_all
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
         size=np.r_[model.size, np.zeros(added, np.int64)],
         moving=np.r_[model.moving, np.zeros(added, np.bool_)],
         write_rate=None if model.write_rate is None else np.r_[model.write_rate, np.zeros(added)],
+        read_rate=None if model.read_rate is None else np.r_[model.read_rate, np.zeros(added)],
     )
     empty = int(factor.sum())
     layout = Layout(
@@ -59,7 +60,7 @@ def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
     leader = np.r_[model.leader, np.full(added, -1)].astype(np.int32)
     work = Workspace.of(extended, replace(scope, movable=movable), request, layout, leader)
     settle_all(work, model, "the new partitions cannot be placed")
-    return Placement.of(work, lead_changed(work))
+    return order_changed(work)
 
 
 def _refuse_gaps(model: ClusterModel, topics: np.ndarray, counts: np.ndarray) -> None:

@@ -13,8 +13,9 @@ import numpy as np
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner.compiled.settle import repair_racks
 from rebalance_lib.planner.modes.factor import with_factor
-from rebalance_lib.planner.modes.mandatory import lead_changed, settle_all
-from rebalance_lib.planner.rebalance import shares_of, whole
+from rebalance_lib.planner.modes.mandatory import order_changed, settle_all
+from rebalance_lib.planner.rebalance import shares_of, to_int
+from rebalance_lib.planner.resources import Resource
 from rebalance_lib.planner.workspace import Placement, Workspace
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
         factor = np.where(scope.movable, np.maximum(factor, request.replication_factor), factor)
     work = Workspace.of(model, scope, request, with_factor(model, scope, factor), model.leader)
     settle_all(work, model, "the cluster cannot be repaired")
-    _, refused = repair_racks(*work.arrays, work.order, whole(shares_of(work).bytes))
+    _, refused = repair_racks(work.state, work.order, to_int(shares_of(work)[Resource.DISK]))
     if refused:
         raise InvalidInputError(
             f"the cluster cannot be repaired: {refused} partitions need a replica in another rack, beyond the budget"
         )
-    return Placement.of(work, lead_changed(work))
+    return order_changed(work)

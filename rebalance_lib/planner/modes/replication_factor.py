@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rebalance_lib.planner.modes.factor import with_factor
-from rebalance_lib.planner.modes.mandatory import lead_changed, settle_all
+from rebalance_lib.planner.modes.mandatory import order_changed, settle_all
 from rebalance_lib.planner.workspace import Placement, Workspace
 
 if TYPE_CHECKING:
@@ -25,4 +25,4 @@ def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
     factor = np.where(scope.movable, request.replication_factor or 0, model.replication_factor)
     work = Workspace.of(model, scope, request, with_factor(model, scope, factor), model.leader)
     settle_all(work, model, f"a replication factor of {request.replication_factor} cannot be reached")
-    return Placement.of(work, lead_changed(work))
+    return order_changed(work)

@@ -1,0 +1,264 @@
+"""The order of replica lists: who leads, and who takes over when a leader dies, so that nobody is given too much.
+
+Nothing is copied by it. What a broker leads counts as numbers, as bytes sent and as work of its processor; what it leads
+of one topic counts too; and for every broker, and every rack, that may die, what each survivor would inherit: leadership
+goes to the next replica in the list that is still there. Each of these is a load with a least and a most, and what is
+outside of them counts by its square, in tolerances. Two replicas of a list change places if that lowers the sum and, if
+asked for, does not make numbers of leaders less even; what is
+within its limits has no say, so that a list which harms nobody stays as it is. Each change lowers the sum, so that there
+is a last one.
+
+Example: partitions on [1, 2, 3], [1, 2, 3] and [2, 3, 1]: if broker 1 dies, 2 leads all three of them. With the second
+list as [1, 3, 2], it would lead two, and 3 one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rebalance_lib.planner.compiled.cache import compiled, inlined
+
+LEAST_GAIN = 1e-9  # less is a rounding error
+LEAST = 0.01  # of a squared tolerance: what survivors may inherit too much of without a change of followers
+CHANGE = 0.1  # of a squared tolerance: another leader is worth that much, another order of followers anything
+
+
+class Leading(NamedTuple):
+    """What the order of replica lists is judged by."""
+
+    offsets: Any
+    broker: Any  # by slot, changed in place, as the next three
+    bytes: Any
+    log_dir: Any
+    may_lead: Any
+    movable: Any  # by partition
+    weight: Any  # by load and partition: what its leader takes
+    load: Any  # by load and broker, as the next three
+    low: Any
+    high: Any
+    unit: Any  # 1 / (share * tolerance)
+    row: Any  # by partition: its topic's in the next three; -1 for none
+    topic_leaders: Any  # by row and broker: how many of its partitions the broker leads
+    topic_low: Any  # by row
+    topic_high: Any
+    topic_weight: float  # what a leader too many of a topic counts, beside one tolerance
+    fail_weight: Any  # by load that fails over: what a tolerance too much counts
+    leader: Any  # by partition: who led it at the start
+    rack: Any  # by broker
+    inherited: Any  # by load that fails over, broker that dies and survivor: what the survivor would inherit
+    inherited_by_rack: Any  # by load that fails over, rack that dies and survivor
+    growth: Any  # by load that fails over and broker that dies: what all survivors may have then, over their parts
+    growth_by_rack: Any
+    part: Any  # by load that fails over and survivor: its part of the resource
+    least: Any  # by load that fails over and broker that dies: what each survivor may always inherit, an even part
+    least_by_rack: Any
+
+
+@compiled
+def count_all(leading):
+    """Count every partition that has a replica, in loads that are empty."""
+    for p in range(len(leading.movable)):
+        if leading.offsets[p] < leading.offsets[p + 1] and leading.broker[leading.offsets[p]] >= 0:
+            take(leading, p, 1.0)
+
+
+@compiled
+def order_replicas(leading, passes, strict):
+    """Change the order of lists until no change helps, or so many passes are over; returns how many changes there were."""
+    changes = 0
+    for _ in range(passes):
+        before = changes
+        for p in range(len(leading.movable)):
+            if not leading.movable[p] or is_calm(leading, p):
+                continue
+            begin, end = leading.offsets[p], leading.offsets[p + 1]
+            take(leading, p, -1.0)
+            (leaders, rest), best_first, best_second = badness(leading, p), -1, -1
+            best = leaders + rest
+            margin = LEAST_GAIN * (1 + best)
+            for first in range(begin, min(begin + 2, end)):
+                for second in range(first + 1, end):
+                    if first == begin and not leading.may_lead[second]:
+                        continue
+                    swap(leading, first, second)
+                    found, rest = badness(leading, p)
+                    swap(leading, first, second)
+                    if (not strict or found <= leaders + margin) and found + rest < best - margin:
+                        best, best_first, best_second = found + rest, first, second
+            if best_first >= 0:
+                swap(leading, best_first, best_second)
+                changes += 1
+            take(leading, p, 1.0)
+        if changes == before:
+            break
+    return changes
+
+
+@compiled
+def unevenness(leading):
+    """All that is outside of its limits, squared: leaders, and the rest, with what survivors would have in fact."""
+    leaders, total = 0.0, 0.0
+    for r in range(len(leading.load)):
+        for b in range(leading.load.shape[1]):
+            load, unit = leading.load[r, b], leading.unit[r, b]
+            off = max(0.0, load - leading.high[r, b], leading.low[r, b] - load) * unit
+            if r == 0:
+                leaders += off * off
+            else:
+                total += off * off
+    for row in range(len(leading.topic_leaders)):
+        for count in leading.topic_leaders[row]:
+            off = max(0, count - leading.topic_high[row], leading.topic_low[row] - count)
+            total += leading.topic_weight * off * off
+    for r in range(len(leading.inherited)):
+        for b in range(leading.load.shape[1]):
+            load, unit = leading.load[r, b], leading.unit[r, b]
+            for dead in range(leading.load.shape[1]):
+                if dead != b and leading.inherited[r, dead, b] > 0:
+                    over = leading.inherited[r, dead, b] - limit(leading, r, dead, b, load)
+                    total += leading.fail_weight[r] * (max(0.0, over) * unit) ** 2
+            for rack in range(leading.inherited_by_rack.shape[1]):
+                if leading.inherited_by_rack[r, rack, b] > 0:
+                    over = leading.inherited_by_rack[r, rack, b] - limit_by_rack(leading, r, rack, b, load)
+                    total += leading.fail_weight[r] * (max(0.0, over) * unit) ** 2
+    return leaders, total
+
+
+@compiled
+def reserve(leading):
+    """Lower what a broker may send by what it would inherit, where both together are more than it may have then.
+
+    Numbers of leaders, the first load, stay as even as they are.
+    """
+    for r in range(1, len(leading.inherited)):
+        for b in range(leading.load.shape[1]):
+            for dead in range(leading.load.shape[1]):
+                inherited = leading.inherited[r, dead, b]
+                if dead != b and inherited > leading.least[r, dead]:
+                    left = leading.growth[r, dead] * leading.part[r, b] - inherited
+                    leading.high[r, b] = min(leading.high[r, b], max(left, 0.0))
+
+
+@compiled
+def swap(leading, first, second):
+    """Let two replicas of a list change places."""
+    broker, held, log_dir, may_lead = leading.broker, leading.bytes, leading.log_dir, leading.may_lead
+    broker[first], broker[second] = broker[second], broker[first]
+    held[first], held[second] = held[second], held[first]
+    log_dir[first], log_dir[second] = log_dir[second], log_dir[first]
+    may_lead[first], may_lead[second] = may_lead[second], may_lead[first]
+
+
+@inlined
+def heir(leading, p, rack):
+    """Who leads when the first replica dies, and with it its rack if `rack` says so; -1 for nobody."""
+    begin = leading.offsets[p]
+    dead = leading.broker[begin]
+    for slot in range(begin + 1, leading.offsets[p + 1]):
+        b = leading.broker[slot]
+        if leading.may_lead[slot] and not (rack and leading.rack[b] == leading.rack[dead]):
+            return b
+    return -1
+
+
+@compiled
+def take(leading, p, sign):
+    """Count a partition in all loads, or out of them."""
+    leader = leading.broker[leading.offsets[p]]
+    for r in range(len(leading.load)):
+        leading.load[r, leader] += sign * leading.weight[r, p]
+    if leading.row[p] >= 0:
+        leading.topic_leaders[leading.row[p], leader] += int(sign)
+    next_one, next_rack = heir(leading, p, False), heir(leading, p, True)
+    for r in range(len(leading.inherited)):
+        if next_one >= 0:
+            leading.inherited[r, leader, next_one] += sign * leading.weight[r, p]
+        if next_rack >= 0 and leading.rack[leader] >= 0:
+            leading.inherited_by_rack[r, leading.rack[leader], next_rack] += sign * leading.weight[r, p]
+
+
+@compiled
+def badness(leading, p):
+    """What it costs to count a partition, which is counted nowhere now, as its list is ordered: leaders, the rest."""
+    begin, end = leading.offsets[p], leading.offsets[p + 1]
+    leader = leading.broker[begin]
+    leaders = 0.0
+    total = 0.0 if leader == leading.leader[p] else CHANGE
+    for r in range(len(leading.load)):
+        w = leading.weight[r, p]
+        for slot in range(begin, end):
+            b = leading.broker[slot]
+            load = leading.load[r, b] + (w if slot == begin else 0.0)
+            off = max(0.0, load - leading.high[r, b], leading.low[r, b] - load) * leading.unit[r, b]
+            if r == 0:
+                leaders += off * off
+            else:
+                total += off * off
+    row = leading.row[p]
+    if row >= 0:
+        for slot in range(begin, end):
+            count = leading.topic_leaders[row, leading.broker[slot]] + (1 if slot == begin else 0)
+            off = max(0, count - leading.topic_high[row], leading.topic_low[row] - count)
+            total += leading.topic_weight * off * off
+    next_one, next_rack = heir(leading, p, False), heir(leading, p, True)
+    rack = leading.rack[leader]
+    for r in range(len(leading.inherited)):
+        # What was inherited before is above its limit or not, whoever inherits this one: only what comes on top counts.
+        if next_one >= 0:
+            over = leading.inherited[r, leader, next_one] - limit(
+                leading, r, leader, next_one, leading.high[r, next_one]
+            )
+            total += leading.fail_weight[r] * excess(over, leading.weight[r, p], leading.unit[r, next_one])
+        if next_rack >= 0 and rack >= 0:
+            most = limit_by_rack(leading, r, rack, next_rack, leading.high[r, next_rack])
+            over = leading.inherited_by_rack[r, rack, next_rack] - most
+            total += leading.fail_weight[r] * excess(over, leading.weight[r, p], leading.unit[r, next_rack])
+    return leaders, total
+
+
+@inlined
+def limit(leading, r, dead, survivor, has):
+    """The most that a survivor may inherit from a broker: what it may have then, less what it has."""
+    return max(leading.least[r, dead], leading.growth[r, dead] * leading.part[r, survivor] - has)
+
+
+@inlined
+def limit_by_rack(leading, r, rack, survivor, has):
+    """The same from a rack."""
+    return max(leading.least_by_rack[r, rack], leading.growth_by_rack[r, rack] * leading.part[r, survivor] - has)
+
+
+@inlined
+def is_calm(leading, p):
+    """Whether too little that the order of a list can change is outside of its limits for a change to be worth it."""
+    begin, end = leading.offsets[p], leading.offsets[p + 1]
+    leader, row = leading.broker[begin], leading.row[p]
+    off, inherited = 0.0, 0.0
+    for slot in range(begin, end):
+        b = leading.broker[slot]
+        for r in range(len(leading.load)):
+            load = leading.load[r, b]
+            off += (max(0.0, load - leading.high[r, b], leading.low[r, b] - load) * leading.unit[r, b]) ** 2
+        if row >= 0:
+            count = leading.topic_leaders[row, b]
+            over = max(0, count - leading.topic_high[row], leading.topic_low[row] - count)
+            off += leading.topic_weight * over * over
+    if len(leading.inherited):
+        next_one, next_rack, rack = heir(leading, p, False), heir(leading, p, True), leading.rack[leader]
+        for r in range(len(leading.inherited)):
+            if next_one >= 0:
+                over = leading.inherited[r, leader, next_one]
+                over -= limit(leading, r, leader, next_one, leading.high[r, next_one])
+                inherited += (max(0.0, over) * leading.unit[r, next_one]) ** 2
+            if next_rack >= 0 and rack >= 0:
+                over = leading.inherited_by_rack[r, rack, next_rack]
+                over -= limit_by_rack(leading, r, rack, next_rack, leading.high[r, next_rack])
+                inherited += (max(0.0, over) * leading.unit[r, next_rack]) ** 2
+    return inherited <= LEAST and off + inherited <= CHANGE
+
+
+@inlined
+def excess(over, w, unit):
+    """How much the square of what is above a limit grows by a weight on top."""
+    after, before = max(0.0, over + w) * unit, max(0.0, over) * unit
+    return after * after - before * before

@@ -1,0 +1,191 @@
+"""The order of replica lists after replicas have their places: leaders first, then who takes over from them.
+
+Numbers of leaders are evened out exactly, see ``leaders``; then lists are reordered as far as traffic, processors,
+topics or what is left after a failure are outside of their limits, see ``compiled.order``. Nothing is copied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rebalance_lib.planner.compiled.compare import leader_to_front
+from rebalance_lib.planner.compiled.leaders import Leaders
+from rebalance_lib.planner.compiled.order import Leading, count_all, order_replicas, reserve, unevenness
+from rebalance_lib.planner.leaders import even_leaders
+from rebalance_lib.planner.resources import LED, Resource, known_resources, per_leader, per_replica, weights
+from rebalance_lib.planner.shares import band, even_shares
+from rebalance_lib.planner.workspace import Layout, Placement, Workspace, load_by_broker
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+
+LEAST_GAIN = 0.05  # of what is outside of its limits: less is not worth a change of lists
+PASSES = 3  # more change next to nothing
+MOST_BROKERS = 3_000  # beyond, a table of all pairs of brokers is too large to look at failures
+TOPIC_TOLERANCE = 0.5
+WEIGHTS = np.array([16.0, 4.0, 2.0])
+TOPIC_WEIGHT, FAIL_WEIGHT = 1.0, 0.25
+FAILOVER = {Resource.LEADERS: 1.04, Resource.NETWORK_OUT: 1.12}
+"""What the most loaded survivor may have over its share once a broker or a rack has died."""
+
+
+def order_lists(work: Workspace, movable: Bools | None = None) -> Placement:
+    """The workspace with its lists in order, changed only where they are movable: all in scope if that is not given.
+
+    What excluded brokers lead they keep, and they are given nothing else to lead.
+    """
+    layout = work.layout
+    movable = work.scope.movable if movable is None else movable
+    changeable = movable & ~(work.scope.excluded[work.leader] & (work.leader >= 0))
+    may_lead = _may_lead(work, layout)
+    share = leader_shares(work, work.scope.may_lead, work.brokers["replicas"].astype(np.float64))
+    low, high = (edge.astype(np.int64) for edge in band(share, work.request.tolerance))
+    none = np.zeros(work.model.brokers, np.int64)
+    fields = (layout.offsets, layout.broker, may_lead, work.leader, changeable.astype(np.uint8))
+    leader = even_leaders(Leaders(*fields, np.round(share, 6), low, high, none))
+    leader_to_front(layout.offsets, layout.broker, layout.bytes, layout.log_dir, leader)
+    layout = _reordered(work, layout, changeable, share)
+    return Placement(work.model, layout, layout.broker[layout.offsets[:-1]])
+
+
+def _reordered(work: Workspace, layout: Layout, movable: Bools, share: Floats) -> Layout:
+    """The layout with lists reordered as long as that makes it more even.
+
+    Where a few partitions are so busy that whoever inherits one has too much, these brokers are given less to lead.
+    """
+    start = _leading(work, layout, movable, share)
+    count_all(start)
+    best, least = layout, unevenness(start)
+    for reserving in (False, True):
+        for strict in (False, True):
+            if not any(least):
+                return best
+            tried = replace(best, broker=best.broker.copy(), bytes=best.bytes.copy(), log_dir=best.log_dir.copy())
+            leading = _leading(work, tried, movable, share)
+            count_all(leading)
+            if reserving:
+                reserve(leading)
+            if not order_replicas(leading, PASSES, strict):
+                break
+            after = _leading(work, tried, movable, share)
+            count_all(after)
+            found = unevenness(after)
+            if found[0] <= least[0]:
+                if sum(found) < sum(least) * (1 - LEAST_GAIN):
+                    best, least = tried, found
+                break
+    return best
+
+
+def leader_shares(work: Workspace, may_lead: Bools, at_most: Floats) -> Floats:
+    """Racks have no say in who leads, but nobody can lead more partitions than it has replicas of."""
+    everyone = np.zeros(work.model.brokers, np.int32)
+    kept = np.where(work.scope.excluded, work.brokers["leads"], 0).astype(np.float64)
+    at_most = np.where(work.scope.excluded, kept, at_most)
+    part = may_lead.astype(np.float64)
+    total = float(work.model.partitions)
+    return even_shares(total, part, everyone, np.array([np.inf]), at_least=kept, at_most=at_most)
+
+
+def _may_lead(work: Workspace, layout: Layout) -> NDArray[np.uint8]:
+    """By slot: whether the replica may be made the leader; one that is out of sync may only stay it."""
+    may_lead = (layout.broker >= 0) & work.scope.may_lead[layout.broker]
+    model = work.model
+    lagging = np.flatnonzero(~model.in_sync)
+    if len(lagging):
+        partition = np.repeat(np.arange(len(layout.offsets) - 1), np.diff(layout.offsets))
+        keys = model.slot_partition[lagging] * model.brokers + model.broker[lagging]
+        behind = np.isin(partition * model.brokers + layout.broker, keys)
+        may_lead &= ~behind | (layout.broker == work.leader[partition])
+    return may_lead.astype(np.uint8)
+
+
+def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -> Leading:
+    """Limits and empty loads of all that the order of lists decides."""
+    model, scope = work.model, work.scope
+    resources = [one for one in known_resources(model) if one in LED]
+    copies = np.diff(layout.offsets)
+    weight = np.array([per_leader(model, one, copies) for one in resources])
+    tolerance = np.array([work.request.tolerance_of(one) for one in resources])
+    part = np.array([_part(work, one) for one in resources])
+    base = np.array([load_by_broker(layout, per_replica(model, one), model.brokers) for one in resources])
+    total = weight.sum(axis=1, keepdims=True) + base.sum(axis=1, keepdims=True)
+    share = part / np.maximum(part.sum(axis=1, keepdims=True), 1e-300) * total
+    share[0] = leaders
+    low, high = share * (1 - tolerance[:, None]), share * (1 + tolerance[:, None])
+    low[0], high[0] = band(leaders, tolerance[0])
+    low[1:] = 0.0  # who sends little harms nobody, and may have to inherit much
+    outside = ~scope.may_lead
+    low[:, outside], high[:, outside] = -np.inf, np.inf
+    row, rows = work.state.partitions["row"][:-1], len(work.state.topic_counts)
+    even = np.ceil(np.bincount(np.maximum(row, 0)[row >= 0], minlength=rows) / max(1, int(scope.may_lead.sum())))
+    fail = [number for number, one in enumerate(resources) if one in FAILOVER]
+    if model.brokers > MOST_BROKERS or scope.may_lead.sum() < 2:
+        fail = []
+    growth, growth_by_rack = _growth(model.rack, part[fail], total[fail], [FAILOVER[resources[n]] for n in fail])
+    least, least_by_rack = _least(model.rack, scope.may_lead, high[fail], [resources[number] for number in fail])
+    return Leading(
+        offsets=layout.offsets,
+        broker=layout.broker,
+        bytes=layout.bytes,
+        log_dir=layout.log_dir,
+        may_lead=_may_lead(work, layout),
+        movable=movable,
+        weight=weight,
+        load=base,
+        low=low,
+        high=high,
+        unit=np.sqrt(WEIGHTS[: len(resources), None]) / np.maximum(share * tolerance[:, None], 1e-3),
+        row=row,
+        topic_leaders=np.zeros((rows, model.brokers), np.int32),
+        topic_low=np.zeros(rows, np.int32),
+        topic_high=(even + np.maximum(1, np.floor(even * TOPIC_TOLERANCE))).astype(np.int32),
+        topic_weight=TOPIC_WEIGHT,
+        fail_weight=np.full(len(fail), FAIL_WEIGHT),
+        leader=work.leader,
+        rack=model.rack,
+        inherited=np.zeros((len(fail), model.brokers, model.brokers), np.float32),
+        inherited_by_rack=np.zeros((len(fail), work.state.racks, model.brokers)),
+        growth=growth,
+        growth_by_rack=growth_by_rack,
+        part=part[fail],
+        least=least,
+        least_by_rack=least_by_rack,
+    )
+
+
+def _part(work: Workspace, resource: Resource) -> Floats:
+    """By broker: its part of a resource, 0 for those that may not lead; one that is not known counts as the average."""
+    part = np.nan_to_num(weights(work.model, resource), nan=1.0)
+    return np.where(work.scope.may_lead, part, 0.0)
+
+
+def _growth(rack: NDArray[np.int32], part: Floats, total: Floats, factor: list[float]) -> tuple[Floats, Floats]:
+    """By load and what dies: what all survivors may have then, over the sum of their parts."""
+    racks = int(max(rack.max(initial=0), 0)) + 1
+    whole = part.sum(axis=1, keepdims=True)
+    in_rack = np.array([np.bincount(np.maximum(rack, 0), one, minlength=racks) for one in part]).reshape(-1, racks)
+    allowed = np.array(factor).reshape(-1, 1) * total
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return allowed / np.maximum(whole - part, 0), allowed / np.maximum(whole - in_rack, 0)
+
+
+def _least(rack: NDArray[np.int32], may_lead: Bools, high: Floats, resources: list[Resource]) -> tuple[Floats, Floats]:
+    """By load and what dies: an even part of what it may lead, in whole leaders, which nobody can do without."""
+    racks = int(max(rack.max(initial=0), 0)) + 1
+    least, by_rack = np.zeros((len(resources), len(rack))), np.zeros((len(resources), racks))
+    in_rack = np.bincount(np.maximum(rack, 0)[may_lead], minlength=racks)
+    everyone = int(may_lead.sum())
+    for number, one in enumerate(resources):
+        if one is Resource.LEADERS:
+            led = np.where(may_lead, high[number], 0.0)
+            least[number] = np.ceil(led / max(1, everyone - 1))
+            of_rack = np.bincount(np.maximum(rack, 0), led, minlength=racks)
+            by_rack[number] = np.ceil(of_rack / np.maximum(1, everyone - in_rack))
+    return least, by_rack
