@@ -122,7 +122,7 @@ def settings_options(function: Command) -> Command:
         click.option(
             "--leave-moves",
             is_flag=True,
-            help="When it ends early, let moves under way go on, without a throttle, rather than cancel them.",
+            help="When it ends early, let moves under way go on, without a throttle; a cancel still cancels them.",
         ),
     ]
 

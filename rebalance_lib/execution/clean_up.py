@@ -26,6 +26,7 @@ from rebalance_lib.execution.messages import Log, ignore, safely
 from rebalance_lib.execution.plan_status import listing
 from rebalance_lib.execution.records import journal as events
 from rebalance_lib.execution.records.journal import Journal
+from rebalance_lib.execution.requests import Kind, read_requests
 from rebalance_lib.execution.settings import Settings
 from rebalance_lib.execution.throttles.restore import Restored, restore_throttles
 from rebalance_lib.execution.throttles.saved import SavedThrottles, open_saved, stale_throttles
@@ -96,7 +97,7 @@ def clean_up(cluster: Cluster, job: Job, settings: Settings, *, by: str = "", lo
 
     Moves that must not be cancelled keep their throttle: it stays saved, and is named. What cannot be recorded on the
     way is logged, and keeps nothing from being restored. A plan that was never begun has nothing under way: what is, is
-    somebody else's.
+    somebody else's. With ``cancel_on_failure`` off, moves go on without a throttle, unless a cancel was requested.
     """
     log = safely(log)
     journal = Journal(job.artifacts, cluster.clock)
@@ -105,7 +106,7 @@ def clean_up(cluster: Cluster, job: Job, settings: Settings, *, by: str = "", lo
     with logged(log, "the saved throttles could not be read"):
         open_saved(job.artifacts, job.cluster_id, log)  # sets a damaged file aside, so that the rest is cleaned up
     kept = None
-    if settings.cancel_on_failure and _may_have_begun(job):
+    if (settings.cancel_on_failure or _cancel_requested(job, log)) and _may_have_begun(job):
         kept = _cancel(cluster, job, journal, log) or _moving(cluster, job)
     if kept is None:
         restored = restore_throttles(cluster, job.artifacts)
@@ -127,6 +128,13 @@ def logged(log: Log, what: str) -> Iterator[None]:
         yield
     except (RebalanceError, OSError, ValueError) as error:
         log(f"{what}: {error}")
+
+
+def _cancel_requested(job: Job, log: Log) -> bool:
+    """Whether somebody asked to cancel the run: that holds also for a run that was to leave its moves."""
+    with logged(log, "requests could not be read, so moves under way go on as the settings say"):
+        return any(request.kind is Kind.CANCEL for request in read_requests(job.artifacts))
+    return False
 
 
 def _may_have_begun(job: Job) -> bool:

@@ -40,7 +40,7 @@ class Settings:
         pause_under_min_isr: begin nothing while a partition anywhere has fewer in-sync replicas than it must have;
             partitions of the plan that are short of replicas themselves go first then, and alone.
         cancel_on_failure: a run that ends before its plan is reached cancels its moves under way; else they go on,
-            without a throttle.
+            without a throttle, unless a cancel was requested.
         election_batch: how many preferred leaders are elected at once.
         give_up_after: seconds that something may wait for what somebody must repair (a broker that is down, a full
             disk, a partition short of in-sync replicas, a move that stalls) before it is set aside, so that the rest of
