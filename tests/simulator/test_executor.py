@@ -4,7 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.shape import Fault
+from rebalance_lib.topology import TopicPartition
+from simulator.client import SimulatedClient
+from simulator.cluster import SimulatedCluster
+from simulator.configs import REPLICA_LISTS
+from simulator.shape import Fault, PartitionShape, Planned, TopicShape
+from simulator.world import BEGIN, World
 from tests.simulator.small import MB, SMALL, T0, T1
 
 
@@ -25,3 +30,62 @@ def test_a_cancel_that_was_requested_cancels_moves_also_of_a_run_that_was_to_lea
     }
     assert cancelled == {T0, T1}
     assert world.cluster.reassignments() == {}
+
+
+TWO_TOPICS = replace(
+    SMALL,
+    shape=replace(SMALL.shape, topics=(*SMALL.shape.topics, TopicShape("u", 2, (PartitionShape((1, 2), 50 * MB, 0),)))),
+    plan=(*SMALL.plan, Planned("u", 0, (2, 3))),
+)
+
+
+def refuse_to_alter(monkeypatch, topic, since=0.0):
+    """The controller refuses to alter the configuration of a topic, as an alter policy makes it do."""
+    alter = SimulatedCluster.alter_topic_config
+
+    def altered(self, name, changes):
+        return "PolicyViolationError" if name == topic and self.now >= since else alter(self, name, changes)
+
+    monkeypatch.setattr(SimulatedCluster, "alter_topic_config", altered)
+
+
+def hide_configs(monkeypatch, topic):
+    """This user is not allowed to read the configuration of a topic."""
+    read = SimulatedClient.topic_configs
+
+    def shown(self, topics, keys):
+        return {name: found for name, found in read(self, topics, keys).items() if name != topic}
+
+    monkeypatch.setattr(SimulatedClient, "topic_configs", shown)
+
+
+@pytest.mark.parametrize("moves_in_cluster", [1, 100])
+@pytest.mark.parametrize(
+    ("trouble", "reason"), [(refuse_to_alter, "PolicyViolationError"), (hide_configs, "is this user allowed to?")]
+)
+def test_a_topic_whose_configuration_is_out_of_reach_is_set_aside_and_the_rest_completes(
+    play, monkeypatch, trouble, reason, moves_in_cluster
+):
+    trouble(monkeypatch, "u")
+    world = play(with_settings(TWO_TOPICS, moves_in_cluster=moves_in_cluster))
+    run = world.supervisor.run
+    [(aside, words)] = run.said.set_aside.items()
+    assert aside == TopicPartition("u", 0)
+    assert words.startswith("the throttle of topic u could not be set: ")
+    assert reason in words
+    assert run.not_at_target == {aside}
+    assert (run.last_error, run.said.left) == ("", {})
+    assert run.ended_at < 300.0  # not after all the time in which a cluster may be unreachable
+
+
+def test_a_topic_that_takes_no_more_changes_keeps_its_entries_and_no_other_does(monkeypatch):
+    refuse_to_alter(monkeypatch, "u", since=15.0)  # when its move is under way
+    world = World(TWO_TOPICS)
+    world.scheduler.on_event.append(world.supervisor.poll)
+    world.scheduler.at(BEGIN, lambda: world.supervisor.start(world.job))
+    world.scheduler.run(until=300.0)
+    [run] = world.supervisor.runs
+    assert (run.ended, run.last_error, run.not_at_target) == (True, "", set())
+    assert list(run.said.left) == ["topic u"]
+    assert "PolicyViolationError" in run.said.left["topic u"]
+    assert not any(world.cluster.configs.topics["t"].get(key) for key in REPLICA_LISTS)

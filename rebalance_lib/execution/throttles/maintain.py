@@ -30,6 +30,8 @@ from rebalance_lib.execution.throttles.config import (
     LOG_DIR_RATE,
     RATES,
     REPLICA_LISTS,
+    UNREADABLE,
+    alter_lists,
     check_rate,
     entries,
     fresh_configs,
@@ -64,6 +66,14 @@ class Rates:
         return between if self.between_log_dirs is None else {**between, LOG_DIR_RATE: self.between_log_dirs}
 
 
+@dataclass(frozen=True, slots=True)
+class NotSet:
+    """Where a throttle could not be set, and why: brokers without a rate, topics without their throttled replicas."""
+
+    brokers: Mapping[int, str]
+    topics: Mapping[str, str]
+
+
 class ThrottleMaintainer:
     """Maintains the throttle of one run.
 
@@ -78,6 +88,7 @@ class ThrottleMaintainer:
         self._known: SavedThrottles | None = None
         self._confirmed: dict[tuple[int, str], str] = {}  # rates that brokers took, or that are somebody else's
         self._listed_at: float | None = None  # when entries were last added to lists
+        self._refusing: set[str] = set()  # topics that are known not to take a change, while moves are under way
         self.foreign: dict[int, int] = {}
         self.silent: frozenset[int] = frozenset()
 
@@ -90,11 +101,12 @@ class ThrottleMaintainer:
 
     def prepare(
         self, moves: Collection[ThrottledMove], within: Collection[int], rates: Rates, alive: Collection[int]
-    ) -> dict[TopicPartition | int, str]:
+    ) -> dict[TopicPartition | int | str, str]:
         """Throttle moves that are about to begin, and copies between the log dirs of the brokers ``within``.
 
         Returns:
-            Why some could not be throttled, by partition, or by broker for copies within it; these must not begin.
+            Why some could not be throttled, by partition, by broker for copies within it, or by topic where that does
+            not let its throttled replicas be listed; these must not begin.
         """
         copying = [move for move in moves if move.receivers and rates.between_brokers is not None]
         lists = _lists(copying)
@@ -105,14 +117,19 @@ class ThrottleMaintainer:
                 events.THROTTLE_SET,
                 rate=rates.between_brokers,
                 log_dir_rate=rates.between_log_dirs,
-                brokers=sorted(new.keys() - failed.keys()),
-                partitions=len(copying),
+                brokers=sorted(new.keys() - failed.brokers.keys()),
+                partitions=sum(move.partition.topic not in failed.topics for move in copying),
             )
-        unthrottled: dict[TopicPartition | int, str] = {broker: failed[broker] for broker in within if broker in failed}
+        unthrottled: dict[TopicPartition | int | str, str] = {
+            broker: failed.brokers[broker] for broker in within if broker in failed.brokers
+        }
+        for topic, reason in failed.topics.items():
+            unthrottled[topic] = f"the throttle of topic {topic} could not be set: {reason}"
         for move in copying:
             for one in (move.leader, *move.receivers):
-                if one is not None and one in failed:
-                    unthrottled[move.partition] = f"the throttle of broker {one} could not be set: {failed[one]}"
+                if one is not None and one in failed.brokers:
+                    reason = failed.brokers[one]
+                    unthrottled[move.partition] = f"the throttle of broker {one} could not be set: {reason}"
         return unthrottled
 
     def _lacking(
@@ -133,10 +150,14 @@ class ThrottleMaintainer:
         }
         return {broker: keys for broker, keys in lacking.items() if keys}
 
-    def _set(self, lists: Lists, new: Mapping[int, Collection[str]], rates: Rates) -> dict[int, str]:
-        """Save what is there, then add entries to lists and set rates; returns the brokers that did not take them."""
+    def _set(self, lists: Lists, new: Mapping[int, Collection[str]], rates: Rates) -> NotSet:
+        """Save what is there, then add entries to lists and set rates; returns what did not take them."""
         by_key = rates.by_key()
-        change = note_entries(self._cluster, self._saved, lists) if lists else {}
+        current_lists = replica_lists(self._cluster, lists) if lists else {}
+        topics = {topic: UNREADABLE for topic in lists if topic not in current_lists}
+        lists = {topic: wanted for topic, wanted in lists.items() if topic in current_lists}
+        ours = self._saved.entries() if lists else {}
+        change = note_entries(self._saved, current_lists, lists)
         before = fresh_configs(self._cluster, sorted(new), ALL_RATES) if new else {}
         changes: dict[int, dict[str, str]] = {}
         for broker, current in before.items():
@@ -148,10 +169,30 @@ class ThrottleMaintainer:
         if change or before:
             self._saved.write()
         if change:
-            self._cluster.alter_topic_configs(change)
+            topics |= self._alter_lists(change, ours)
             self._listed_at = self._cluster.clock.monotonic()
         failed = {broker: "it does not answer" for broker in sorted(new) if broker not in before}
-        return failed | self._alter(changes)
+        return NotSet(failed | self._alter(changes), topics)
+
+    def _alter_lists(
+        self, change: Mapping[str, Mapping[str, Entries]], ours: Mapping[str, Mapping[str, set[str]]]
+    ) -> dict[str, str]:
+        """Add entries to lists, once they are saved; returns the topics that did not take them.
+
+        What such a topic had of ``ours`` before is still there; what it did not take need not be removed.
+        """
+        refused = alter_lists(self._cluster, change)
+        if refused:
+            self._saved.forget_entries(
+                {
+                    topic: {
+                        key: set(added.values) - ours.get(topic, {}).get(key, set())
+                        for key, added in change[topic].items()
+                    }
+                    for topic in refused
+                }
+            )
+        return refused
 
     def _alter(self, changes: Mapping[int, Mapping[str, str]]) -> dict[int, str]:
         """Set rates, once they are saved; returns the brokers that did not take them."""
@@ -195,8 +236,8 @@ class ThrottleMaintainer:
         if not wanted:
             return []
         failed = self._set({}, wanted, rates)
-        brokers = sorted(wanted.keys() - failed.keys())
-        for broker, reason in sorted(failed.items()):
+        brokers = sorted(wanted.keys() - failed.brokers.keys())
+        for broker, reason in sorted(failed.brokers.items()):
             self._log(f"the throttle of broker {broker} is not set yet: {reason}")
         self._journal.note(
             events.THROTTLE_SET, rate=rates.between_brokers, log_dir_rate=rates.between_log_dirs, brokers=brokers
@@ -214,7 +255,7 @@ class ThrottleMaintainer:
         self._maintain_rates(rates, alive)
         if new := self._lacking(copying, within, rates, alive):  # of brokers that were down, or do not answer
             failed = self._set({}, new, rates)
-            if done := sorted(new.keys() - failed.keys()):
+            if done := sorted(new.keys() - failed.brokers.keys()):
                 self._log(f"the throttle is set on brokers {done} too, which had none")
                 self._journal.note(events.THROTTLE_SET, rate=rates.between_brokers, brokers=done)
 
@@ -237,18 +278,32 @@ class ThrottleMaintainer:
         if lacking:
             self._list_again(lacking)
         if ended:
-            self._cluster.alter_topic_configs(ended)
-            self._saved.forget_entries(
-                {topic: {key: change.values for key, change in lists.items()} for topic, lists in ended.items()}
-            )
+            refused = alter_lists(self._cluster, ended)
+            self._report_refused(refused, "entries of moves that have ended stay in its lists of throttled replicas")
+            done = {
+                topic: {key: change.values for key, change in lists.items()}
+                for topic, lists in ended.items()
+                if topic not in refused
+            }
+            if done:
+                self._saved.forget_entries(done)
 
     def _list_again(self, lacking: Lists) -> None:
         """Add entries that their lists lack: somebody removed them, or the brokers do not show them yet."""
         listed_at, now = self._listed_at, self._cluster.clock.monotonic()
-        self._set(lacking, {}, Rates(None, None))
-        if listed_at is not None and now - listed_at > LAG_SECONDS:
-            self._log(f"somebody removed throttled replicas of {', '.join(sorted(lacking))}: they are set again")
-            self._journal.note(events.THROTTLE_CHANGED, topics=sorted(lacking), reason="removed by somebody else")
+        refused = self._set(lacking, {}, Rates(None, None)).topics
+        self._report_refused(refused, "moves of it that are under way are not throttled")
+        done = sorted(lacking.keys() - refused.keys())
+        if done and listed_at is not None and now - listed_at > LAG_SECONDS:
+            self._log(f"somebody removed throttled replicas of {', '.join(done)}: they are set again")
+            self._journal.note(events.THROTTLE_CHANGED, topics=done, reason="removed by somebody else")
+
+    def _report_refused(self, refused: Mapping[str, str], effect: str) -> None:
+        """Log topics that do not take a change, each once; the next checks try again."""
+        for topic in sorted(refused.keys() - self._refusing):
+            self._log(f"the throttle of topic {topic} could not be changed, so that {effect}: {refused[topic]}")
+            self._journal.note("throttle not changed", topics=[topic], reason=refused[topic])
+        self._refusing |= refused.keys()
 
     def _maintain_rates(self, rates: Rates, alive: Collection[int]) -> None:
         """Our brokers have the rate that is wanted now, but for those where somebody else set another one."""

@@ -26,6 +26,7 @@ from rebalance_lib.errors import ClusterError, RebalanceError
 from rebalance_lib.execution.plan_status import listing
 from rebalance_lib.execution.throttles.config import (
     ALL_REPLICAS,
+    alter_lists,
     current_throttles,
     dynamic_rates,
     entries,
@@ -274,7 +275,8 @@ def _restore_topics(cluster: Cluster, added: Mapping[str, Mapping[str, Collectio
         there = {tp.topic for tp in cluster.partitions(own)}  # else deleted meanwhile, and its configuration with it
         pending = {topic: lists for topic, lists in own.items() if topic in there}
         current = replica_lists(cluster, pending)
-        cluster.alter_topic_configs(
+        refused = alter_lists(
+            cluster,
             {
                 topic: {
                     key: Entries(tuple(sorted(items)), out=True)
@@ -282,20 +284,22 @@ def _restore_topics(cluster: Cluster, added: Mapping[str, Mapping[str, Collectio
                     if current.get(topic, {}).get(key) != ALL_REPLICAS
                 }
                 for topic, lists in pending.items()
-            }
+            },
         )
+        pending = {topic: lists for topic, lists in pending.items() if topic not in refused}
         left = _wait_until_out(cluster, pending)
         current = replica_lists(cluster, pending)
-        cluster.alter_topic_configs(
+        refused |= alter_lists(
+            cluster,
             {
                 topic: {key: None for key in lists if key not in current[topic]}
                 for topic, lists in pending.items()
                 if topic not in left and topic in current
-            }
+            },
         )
     except ClusterError as error:
         return dict.fromkeys(own, str(error))
-    return dict.fromkeys(left, f"it still shows our entries after {READ_BACK_SECONDS:.0f} s")
+    return refused | dict.fromkeys(left, f"it still shows our entries after {READ_BACK_SECONDS:.0f} s")
 
 
 def _with_entries(
