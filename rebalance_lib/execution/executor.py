@@ -151,7 +151,8 @@ class Executor:
                     on_report(report)
                     if report.ended:
                         return report
-                    due, pause = began + interval, POLL_SECONDS
+                    took = self._clock.monotonic() - began
+                    due, pause = began + max(interval, took + min(took, interval)), POLL_SECONDS
                 elif self.poll():
                     pause = POLL_SECONDS
                     if not self._moving():
