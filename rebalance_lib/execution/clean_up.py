@@ -105,6 +105,13 @@ def clean_up(cluster: Cluster, job: Job, settings: Settings, *, by: str = "", lo
         mark_clean_up(job.artifacts, by, cluster.clock)
     with logged(log, "the saved throttles could not be read"):
         open_saved(job.artifacts, job.cluster_id, log)  # sets a damaged file aside, so that the rest is cleaned up
+    try:
+        return _cancel_and_restore(cluster, job, settings, journal, log)
+    finally:
+        journal.flush()
+
+
+def _cancel_and_restore(cluster: Cluster, job: Job, settings: Settings, journal: Journal, log: Log) -> Restored:
     kept = None
     if (settings.cancel_on_failure or _cancel_requested(job, log)) and _may_have_begun(job):
         kept = _cancel(cluster, job, journal, log) or _moving(cluster, job)
@@ -117,7 +124,6 @@ def clean_up(cluster: Cluster, job: Job, settings: Settings, *, by: str = "", lo
             events.THROTTLE_RESTORED, topics=restored.topics, brokers=restored.brokers, left=dict(restored.left)
         )
         log(f"throttles {restored}")
-    journal.flush()
     return restored
 
 
@@ -147,18 +153,21 @@ def _may_have_begun(job: Job) -> bool:
 def _cancel(cluster: Cluster, job: Job, journal: Journal, log: Log) -> str | None:
     """Cancel our moves under way; returns why some go on, so that throttles must stay, or None if none does."""
     kept: dict[TopicPartition, str] = {}
+
+    def on_cancelled(cancelled: list[TopicPartition]) -> None:
+        if cancelled:
+            log(f"{len(cancelled)} moves under way were cancelled: {listing(cancelled)}")
+        for tp in cancelled:
+            journal.note(events.CANCELLED, by="the clean-up", partition=str(tp))
+
     for attempt in range(1, CANCEL_ATTEMPTS + 1):
         try:
-            cancelled, kept = cancel_own(cluster, job)
+            _, kept = cancel_own(cluster, job, on_cancelled)
         except ClusterError as error:
             if attempt == CANCEL_ATTEMPTS:
                 return f"moves under way could not be cancelled: {error}"
             cluster.clock.sleep(2.0 * attempt)
             continue
-        if cancelled:
-            log(f"{len(cancelled)} moves under way were cancelled: {listing(cancelled)}")
-        for tp in cancelled:
-            journal.note(events.CANCELLED, by="the clean-up", partition=str(tp))
         break
     if not kept:
         return None

@@ -1,5 +1,6 @@
 """The executor in a simulated cluster: what no invariant judges, each with the trouble that shows it."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -89,3 +90,17 @@ def test_a_topic_that_takes_no_more_changes_keeps_its_entries_and_no_other_does(
     assert list(run.said.left) == ["topic u"]
     assert "PolicyViolationError" in run.said.left["topic u"]
     assert not any(world.cluster.configs.topics["t"].get(key) for key in REPLICA_LISTS)
+
+
+def test_moves_that_were_cancelled_are_recorded_though_a_hung_broker_may_still_copy_between_log_dirs(play):
+    shape = replace(SLOW.shape, brokers=tuple(replace(one, log_dirs=(1000 * MB,) * 2) for one in SLOW.shape.brokers))
+    schedule = replace(
+        SLOW,
+        shape=shape,
+        plan=(Planned("t", 0, (4, 5, 6)), Planned("t", 1, (1, 2, 4), ("any", "/d1", "any"))),
+        faults=(Fault(8.0, "broker_hangs", {"broker": 2, "seconds": 600.0}), Fault(9.0, "request_cancel", {})),
+    )
+    world = play(schedule)
+    audit = json.loads(next(data for path, data in world.disk.files.items() if path.endswith("/audit.json")))
+    between_brokers = {move["partition"]: move["cancelled_by"] for move in audit["moves"] if move["replica"] is None}
+    assert between_brokers == {"t-0": "the clean-up", "t-1": "the clean-up"}
