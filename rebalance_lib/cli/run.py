@@ -42,6 +42,7 @@ from rebalance_lib.execution.commands.plan_state import (
 from rebalance_lib.execution.records.run import leader_sizes
 from rebalance_lib.execution.runner import Ending
 from rebalance_lib.execution.settings import OnStall, check_seconds
+from rebalance_lib.file_lock import PROBE_SECONDS
 from rebalance_lib.plan import Plan, current_assignment
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.topology import TopicPartition
@@ -55,7 +56,6 @@ kafka-rebalance run --bootstrap-server kafka:9092 \
     --reassignment-json-file plan.json.state/rollback.json --throttle 50000000   # roll back
 """
 DEFAULTS = Settings()
-PROBE_SECONDS = 1.0  # pause, resume and adjust hold the lock for a moment to see whether a run does
 HOW_TO_CHANGE = (
     "While this runs, in another terminal: kafka-rebalance pause {plan}, or adjust {plan} --throttle BYTES. To cancel "
     "it: kafka-rebalance cancel, or Ctrl-C here"
