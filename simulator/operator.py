@@ -25,7 +25,7 @@ from rebalance_lib.execution import (
     set_throttles,
 )
 from rebalance_lib.execution.clean_up import executing
-from rebalance_lib.execution.commands.plan_state import claim
+from rebalance_lib.execution.commands.plan_state import set_owner
 from rebalance_lib.execution.finalize import finalize
 from rebalance_lib.execution.records.execution import note_end
 from rebalance_lib.execution.throttles.restore import restore_stale_throttles
@@ -111,7 +111,7 @@ def run_command(place: Place, job: Job, settings: Settings, interval: float, sai
             interval=interval,
             approved_by=APPROVED_BY,
             approved_at=place.clock.timestamp(),
-            before_changes=lambda: claim(place.storage, job.plan, job.cluster_id),
+            before_changes=lambda: set_owner(place.storage, job.plan, job.cluster_id),
             on_report=said.on_report,
             log=place.say,
         )

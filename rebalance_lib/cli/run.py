@@ -32,12 +32,12 @@ from rebalance_lib.cluster import Cluster, PartitionMetadata
 from rebalance_lib.errors import DriftError, InvalidInputError
 from rebalance_lib.execution import Job, Report, RunState, Settings, run_plan
 from rebalance_lib.execution.commands.plan_state import (
-    claim,
     executed_on,
     live_assignment,
     owned,
     save_rollback,
     saved_rollback,
+    set_owner,
 )
 from rebalance_lib.execution.records.run import leader_sizes
 from rebalance_lib.execution.runner import Ending
@@ -258,7 +258,7 @@ def live_sizes(cluster: Cluster, live: Mapping[TopicPartition, PartitionMetadata
 
 def _save(job: Job, plan_file: PlanFile, *, saved: bool) -> None:
     """Save the rollback beside the plan's file, and whose it is; a try that is refused before leaves nothing there."""
-    claim(plan_file.state, job.plan, job.cluster_id)
+    set_owner(plan_file.state, job.plan, job.cluster_id)
     if not saved:
         own = (entry for tp in job.origins if (entry := job.before.partition(tp)))
         save_rollback(plan_file.state, job.plan, Plan.from_entries(own), {}, again=False)

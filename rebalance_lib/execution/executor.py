@@ -100,7 +100,7 @@ class Executor:
         )
         self._patience = Patience(cluster.clock)
         self._controls = Controls(settings)
-        self._heard: frozenset[str] = frozenset()
+        self._noted_requests: frozenset[str] = frozenset()
         self._stop = threading.Event()
         self._checked = False
         self._ended_elsewhere: str | None = None
@@ -291,12 +291,12 @@ class Executor:
 
     def _note_requests(self, requests: list[Request]) -> None:
         for request in requests:
-            if request.name not in self._heard:
+            if request.name not in self._noted_requests:
                 self._log(str(request))
                 self._journal.note(
                     events.REQUEST, kind=request.kind, value=request.value, by=request.by, requested_at=request.at
                 )
-        self._heard = frozenset(request.name for request in requests)
+        self._noted_requests = frozenset(request.name for request in requests)
 
     def _called_off(self) -> bool:
         """Whether somebody ended the run, read right now; raises if that cannot be read."""
