@@ -368,10 +368,16 @@ class Executor:
 
     def _begin(self) -> None:
         skipped = dict(self.set_aside)
-        for tp in self._tracker.status.having(Status.PENDING):
-            if (request := self._controls.excludes(tp.topic)) is not None:
+        misplaced = {TopicPartition(*move.replica[:2]) for move in self._tracker.log_dirs_left}
+        copying = {TopicPartition(*move.replica[:2]) for move in self._tracker.log_dirs if move.status is COPYING}
+        for tp, status in self._tracker.status.by_partition.items():
+            if status not in (Status.PENDING, Status.MOVING) and tp not in misplaced:
+                continue
+            if (request := self._controls.excludes(tp.topic)) is None:
+                continue
+            skipped[tp] = str(request)  # also what is under way: when a stage has ended, a poll would begin the next
+            if status is not Status.MOVING and tp not in copying:
                 self._aside(tp, str(request))
-                skipped[tp] = str(request)
         self._submission.start(
             Situation(
                 self._controls.settings,

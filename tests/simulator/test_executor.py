@@ -104,3 +104,21 @@ def test_moves_that_were_cancelled_are_recorded_though_a_hung_broker_may_still_c
     audit = json.loads(next(data for path, data in world.disk.files.items() if path.endswith("/audit.json")))
     between_brokers = {move["partition"]: move["cancelled_by"] for move in audit["moves"] if move["replica"] is None}
     assert between_brokers == {"t-0": "the clean-up", "t-1": "the clean-up"}
+
+
+TWO_LOG_DIRS = replace(
+    SMALL,
+    shape=replace(SMALL.shape, brokers=tuple(replace(one, log_dirs=(1000 * MB,) * 2) for one in SMALL.shape.brokers)),
+    settings={"log_dir_throttle": MB, "moves_in_cluster": 1, "give_up_after": 60},  # a copy takes 100 s
+)
+
+
+def test_no_copy_between_log_dirs_of_an_excluded_topic_begins_and_the_one_under_way_ends(play):
+    wanted = {T0: "/d1", T1: "/d0"}  # each is in the other one
+    plan = tuple(Planned(*tp, (1, 2, 3), (path, "any", "any")) for tp, path in wanted.items())
+    world = play(replace(TWO_LOG_DIRS, plan=plan, faults=(Fault(8.0, "request_exclude_topics", {"topic": "t"}),)))
+    moved = {tp for tp, path in wanted.items() if world.cluster.partitions[tp].logs[1].path == path}
+    assert len(moved) == 1
+    [(aside, reason)] = world.supervisor.run.said.set_aside.items()
+    assert {aside} == {T0, T1} - moved
+    assert reason.startswith("exclude_topics ['t'] requested by")
