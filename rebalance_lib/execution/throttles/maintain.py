@@ -1,14 +1,15 @@
 """Maintain the throttle of a run: for what is under way, and for nothing else.
 
-A move is throttled before it begins: its entries go into the lists of its topic, and its brokers get the rate. When it
+A move is throttled before it begins: its brokers get the rate, then its entries go into the lists of its topic. When it
 has ended its entries leave, since Kafka would throttle any follower that is listed, also one that catches up after a
 restart. Rates stay on the brokers until the run ends.
 
-    before moves begin   `prepare`: what is new in the lists, and rates on brokers that have none of ours
+    before moves begin   `prepare`: rates on brokers that have none of ours, and what is new in the lists
     at every check       `maintain`: what others removed is set again, what ended leaves, a new rate is set
 
-A move whose leader or receiver does not take the rate does not begin. Where somebody else set another rate than ours,
-theirs stays and is reported. A rate that is raised because moves stall goes back when none does any more.
+A move whose leader or receiver does not take the rate does not begin, and is not listed. Where somebody else set
+another rate than ours, theirs stays and is reported. A rate that is raised because moves stall goes back when none does
+any more.
 """
 
 from __future__ import annotations
@@ -109,27 +110,30 @@ class ThrottleMaintainer:
             not let its throttled replicas be listed; these must not begin.
         """
         copying = [move for move in moves if move.receivers and rates.between_brokers is not None]
-        lists = _lists(copying)
         new = self._lacking(copying, within, rates, alive)
-        failed = self._set(lists, new, rates)
-        if lists or new:
+        without_rate = self._set({}, new, rates).brokers if new else {}
+        unthrottled: dict[TopicPartition | int | str, str] = {
+            broker: without_rate[broker] for broker in within if broker in without_rate
+        }
+        for move in copying:
+            for one in (move.leader, *move.receivers):
+                if one is not None and one in without_rate:
+                    reason = without_rate[one]
+                    unthrottled[move.partition] = f"the throttle of broker {one} could not be set: {reason}"
+        # What does not begin is not listed: the next check would remove its entries, and the try after it add them.
+        listed = [move for move in copying if move.partition not in unthrottled]
+        refused = self._set(_lists(listed), {}, rates).topics if listed else {}
+        for topic, reason in refused.items():
+            unthrottled[topic] = f"the throttle of topic {topic} could not be set: {reason}"
+        done = sorted(new.keys() - without_rate.keys())
+        if listed or done:
             self._journal.note(
                 events.THROTTLE_SET,
                 rate=rates.between_brokers,
                 log_dir_rate=rates.between_log_dirs,
-                brokers=sorted(new.keys() - failed.brokers.keys()),
-                partitions=sum(move.partition.topic not in failed.topics for move in copying),
+                brokers=done,
+                partitions=sum(move.partition.topic not in refused for move in listed),
             )
-        unthrottled: dict[TopicPartition | int | str, str] = {
-            broker: failed.brokers[broker] for broker in within if broker in failed.brokers
-        }
-        for topic, reason in failed.topics.items():
-            unthrottled[topic] = f"the throttle of topic {topic} could not be set: {reason}"
-        for move in copying:
-            for one in (move.leader, *move.receivers):
-                if one is not None and one in failed.brokers:
-                    reason = failed.brokers[one]
-                    unthrottled[move.partition] = f"the throttle of broker {one} could not be set: {reason}"
         return unthrottled
 
     def _lacking(
