@@ -35,7 +35,11 @@ def originals(state: PartitionMetadata, reassignment: Reassignment | None) -> tu
 
 
 def cancel_own(
-    cluster: Cluster, job: Job, on_cancelled: Callable[[list[TopicPartition]], None] = ignore
+    cluster: Cluster,
+    job: Job,
+    on_cancelled: Callable[[list[TopicPartition]], None] = ignore,
+    *,
+    in_stages: bool = True,
 ) -> tuple[list[TopicPartition], dict[TopicPartition, str]]:
     """Cancel the moves of a plan that are under way, and wait until they are gone; never those of somebody else.
 
@@ -44,11 +48,13 @@ def cancel_own(
         job: What is executed.
         on_cancelled: Called with the partitions whose move was cancelled, as soon as the controller has: what comes
             afterwards may fail.
+        in_stages: Whether the plan takes one new replica at a time, where its record cannot be read: what somebody else
+            moves to the same brokers as a stage is not ours otherwise.
 
     Returns:
         The partitions whose move was cancelled, and those that are left, with the reason.
     """
-    status = read_status(cluster, ends=planned_ends(job))
+    status = read_status(cluster, ends=planned_ends(job, in_stages=in_stages))
     under_way = [tp for tp in status.having(Status.MOVING) if tp in status.reassignments]
     kept = reasons_not_to_cancel(cluster, under_way, status.live, status.reassignments)
     cancelled = [tp for tp in under_way if tp not in kept]

@@ -114,7 +114,7 @@ def clean_up(cluster: Cluster, job: Job, settings: Settings, *, by: str = "", lo
 def _cancel_and_restore(cluster: Cluster, job: Job, settings: Settings, journal: Journal, log: Log) -> Restored:
     kept = None
     if (settings.cancel_on_failure or _cancel_requested(job, log)) and _may_have_begun(job):
-        kept = _cancel(cluster, job, journal, log) or _moving(cluster, job)
+        kept = _cancel(cluster, job, settings, journal, log) or _moving(cluster, job)
     if kept is None:
         restored = restore_throttles(cluster, job.artifacts)
     else:
@@ -150,7 +150,7 @@ def _may_have_begun(job: Job) -> bool:
     return True
 
 
-def _cancel(cluster: Cluster, job: Job, journal: Journal, log: Log) -> str | None:
+def _cancel(cluster: Cluster, job: Job, settings: Settings, journal: Journal, log: Log) -> str | None:
     """Cancel our moves under way; returns why some go on, so that throttles must stay, or None if none does."""
     kept: dict[TopicPartition, str] = {}
 
@@ -162,7 +162,7 @@ def _cancel(cluster: Cluster, job: Job, journal: Journal, log: Log) -> str | Non
 
     for attempt in range(1, CANCEL_ATTEMPTS + 1):
         try:
-            _, kept = cancel_own(cluster, job, on_cancelled)
+            _, kept = cancel_own(cluster, job, on_cancelled, in_stages=settings.pace.one_replica_at_a_time)
         except ClusterError as error:
             if attempt == CANCEL_ATTEMPTS:
                 return f"moves under way could not be cancelled: {error}"

@@ -82,16 +82,20 @@ def read_execution(artifacts: Artifacts) -> Execution | None:
         return None
 
 
-def planned_ends(job: Job) -> Ends:
+def planned_ends(job: Job, *, in_stages: bool = True) -> Ends:
     """Both ends of the plan's partitions, and the ids that its topics had when its execution began.
 
     Ids that cannot be read now are not known: what must be cleaned up is cleaned up without them.
+
+    Args:
+        job: The plan.
+        in_stages: What counts where that cannot be read: whether a reassignment to a stage may be our own.
     """
     with suppress(RebalanceError):
         execution = read_execution(job.artifacts)
         if execution is not None and execution.digest == job.plan.digest and not execution.ended:
             return Ends(job.targets, job.origins, execution.topic_ids, execution.in_stages)
-    return Ends(job.targets, job.origins)
+    return Ends(job.targets, job.origins, in_stages=in_stages)
 
 
 def _write(artifacts: Artifacts, execution: Execution) -> None:
