@@ -51,12 +51,24 @@ class Said:
         ending: What the command returned, or, in Airflow, what the last task found.
         left: What could not be restored, as the last clean-up said.
         set_aside: The partitions that the run gave up, with the reason.
+        messages: What the last process that could clean up has logged.
     """
 
     report: Report | None = None
     ending: Any = None
     left: dict[str, str] = field(default_factory=dict)
     set_aside: dict[Any, str] = field(default_factory=dict)
+    messages: list[str] = field(default_factory=list)
+
+    def log(self, say: Callable[[str], None]) -> Callable[[str], None]:
+        """A log that keeps the messages of one process."""
+        self.messages = messages = []
+
+        def log(text: str) -> None:
+            messages.append(text)
+            say(text)
+
+        return log
 
     def on_report(self, report: Report) -> None:
         """Take a report."""
@@ -113,7 +125,7 @@ def run_command(place: Place, job: Job, settings: Settings, interval: float, sai
             approved_at=place.clock.timestamp(),
             before_changes=lambda: set_owner(place.storage, job.plan, job.cluster_id),
             on_report=said.on_report,
-            log=place.say,
+            log=said.log(place.say),
         )
         said.left = dict(said.ending.restored.left)
         said.set_aside = dict(getattr(said.ending, "set_aside", {}))
@@ -146,7 +158,7 @@ def clean_up_task(place: Place, job: Job, settings: Settings, said: Said) -> Non
     """Airflow's task that cancels what is under way and restores throttles, whatever happened."""
     job = replace(job, artifacts=place.storage)
     with place.storage.locked(make=True, seconds=LOCK_SECONDS, clock=place.clock):
-        said.left = dict(clean_up(place.cluster, job, settings, log=place.say).left)
+        said.left = dict(clean_up(place.cluster, job, settings, log=said.log(place.say)).left)
 
 
 def finalize_task(place: Place, job: Job, settings: Settings, said: Said) -> None:

@@ -165,14 +165,18 @@ def _cancel(cluster: Cluster, job: Job, settings: Settings, journal: Journal, lo
             _, kept = cancel_own(cluster, job, on_cancelled, in_stages=settings.pace.one_replica_at_a_time)
         except ClusterError as error:
             if attempt == CANCEL_ATTEMPTS:
-                return f"moves under way could not be cancelled: {error}"
+                failed = f"moves under way could not be cancelled: {error}"
+                log(failed)
+                return failed
             cluster.clock.sleep(2.0 * attempt)
             continue
         break
     if not kept:
         return None
+    first = next(iter(kept.values()))
+    log(f"{len(kept)} moves under way were not cancelled and go on ({listing(kept)}): {first}")
     journal.note("not cancelled", reasons={str(tp): reason for tp, reason in kept.items()})
-    return f"{len(kept)} moves go on and need it: {next(iter(kept.values()))}"
+    return f"{len(kept)} moves go on and need it: {first}"
 
 
 def _moving(cluster: Cluster, job: Job) -> str | None:

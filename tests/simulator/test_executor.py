@@ -122,3 +122,19 @@ def test_no_copy_between_log_dirs_of_an_excluded_topic_begins_and_the_one_under_
     [(aside, reason)] = world.supervisor.run.said.set_aside.items()
     assert {aside} == {T0, T1} - moved
     assert reason.startswith("exclude_topics ['t'] requested by")
+
+
+@pytest.mark.parametrize("throttle", [2 * MB, None])
+def test_a_clean_up_logs_which_moves_it_does_not_cancel_and_why_with_and_without_a_throttle(play, throttle):
+    lost = (Fault(3.0, "broker_never_returns", {"broker": 1, "unregistered": False}), Fault(4.0, "request_cancel", {}))
+    shape = replace(
+        SMALL.shape,
+        brokers=tuple(replace(one, nic=MB) for one in SMALL.shape.brokers),
+        topics=(TopicShape("t", 1, (PartitionShape((1,), 100 * MB, 0),)),),
+    )
+    world = play(
+        with_settings(replace(SMALL, shape=shape, plan=(Planned("t", 0, (4,)),), faults=lost), throttle=throttle)
+    )
+    [line] = [line for line in world.supervisor.run.said.messages if "were not cancelled" in line]
+    assert line.startswith("1 moves under way were not cancelled and go on (t-0): t-0 must not be cancelled")
+    assert set(world.cluster.reassignments()) == {T0}
