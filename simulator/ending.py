@@ -157,7 +157,12 @@ def _verdict(run: Run) -> str:
 
 def _moves_left(world: World, invariants: Invariants) -> None:
     for tp, move in world.ledger.own.items():
-        said = world.plan_of(move.process).run.said  # of a run that was followed by its rollback, too
+        run = world.plan_of(move.process).run  # also where its rollback followed
+        said = run.said
+        # Where storage is lost for good, no process that is started again can take the run's lock, and without it none
+        # may cancel. The error says so; a run that ended without one is judged.
+        if world.ledger.storage_dead and (run.last_error or run.given_up):
+            continue
         if "goes on" in said.set_aside.get(tp, ""):
             continue
         # A run without a throttle leaves none: what it says of moves that go on is in its log alone.
