@@ -179,8 +179,10 @@ class Executor:
         if not self._moving():
             return False
         ended = self._tracker.read_moving()
-        # A move that somebody else has just cancelled is a reason to hold, which the next check will find.
-        if ended and not (self._stop.is_set() or self._holds or self._tracker.cancelled):
+        # What somebody else has just cancelled or begun is a reason to hold, which the next check will find.
+        if ended and not (
+            self._stop.is_set() or self._holds or self._tracker.cancelled or self._tracker.status.foreign
+        ):
             self._submission.advance(ended)
             self._journal.flush()
         return bool(ended) or not self._moving()

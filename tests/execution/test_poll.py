@@ -1,4 +1,4 @@
-"""Between checks, what somebody else cancelled is not begun again; and checks are not all that a run does."""
+"""Between checks, nothing begins where somebody else cancels or begins moves; checks are not all that a run does."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.execution.running import StoppedClock
 TP = TopicPartition("orders", 0)
 
 
-@pytest.mark.parametrize(("cancelled", "begins"), [([], [[TP]]), ([TP], [])])
-def test_a_poll_begins_the_next_moves_unless_somebody_else_cancelled_one(cancelled, begins):
+@pytest.mark.parametrize(("cancelled", "foreign", "begins"), [([], [], [[TP]]), ([TP], [], []), ([], [TP], [])])
+def test_a_poll_begins_the_next_moves_unless_somebody_else_cancelled_or_began_one(cancelled, foreign, begins):
     """Played on a real cluster: a cancel that a poll noticed was followed by the same move, before the next check."""
     begun: list[list[TopicPartition]] = []
     executor = object.__new__(Executor)
@@ -27,7 +27,13 @@ def test_a_poll_begins_the_next_moves_unless_somebody_else_cancelled_one(cancell
         moving.clear()
         return [TP]
 
-    executor._tracker = SimpleNamespace(log_dirs=[], moving=moving, read_moving=read_moving, cancelled=cancelled)
+    executor._tracker = SimpleNamespace(
+        log_dirs=[],
+        moving=moving,
+        read_moving=read_moving,
+        cancelled=cancelled,
+        status=SimpleNamespace(foreign=foreign),
+    )
     executor._submission = SimpleNamespace(advance=begun.append)
     executor._journal = SimpleNamespace(flush=lambda: None)
     executor._stop, executor._holds, executor.set_aside = threading.Event(), (), {}
