@@ -1,7 +1,8 @@
 """When the execution of a plan began, and the ids that its topics had then.
 
-By its id, a topic that is deleted and created again under the same name is known from the one that was planned. The
-time is what a maximum run time counts from. Both outlive the process; a run that was finalized begins anew next time.
+By its id, a topic that is deleted and created again under the same name is known from the one that was planned; one
+that was missing then has an id that no topic has. The time is what a maximum run time counts from. Both outlive the
+process; a run that was finalized begins anew next time.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from rebalance_lib.execution.requests import forget_requests, read_requests
 from rebalance_lib.topology import TopicPartition
 
 EXECUTION = "execution.json"
+MISSING_ID = "missing"  # of a topic that was not there when the run began: whatever has its name later is another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ def note_begin(
             _write(job.artifacts, known)
         return known
     topics = {tp.topic for tp in job.targets}
-    ids = {tp.topic: state.topic_id for tp, state in live.items() if tp.topic in topics and state.topic_id}
+    ids = dict.fromkeys(topics - {tp.topic for tp in live}, MISSING_ID)
+    ids |= {tp.topic: state.topic_id for tp, state in live.items() if tp.topic in topics and state.topic_id}
     execution = Execution(job.cluster_id, job.plan.digest, clock.now(), ids, in_stages)
     _write(job.artifacts, execution)
     return execution
