@@ -243,20 +243,18 @@ class Invariants:
         ledger, late = self._ledger, request.time - self.grace
         if request.time < ledger.trouble_until or ledger.requests_torn:
             return  # what cannot be read counts as unchanged
-        if (
-            ledger.cancelled_at is not None
-            and ledger.cancelled_at < late
-            and self._world.plan_of(request.process).first
-        ):
+        # What was asked of the run is over with it: its rollback undoes topics that were excluded on the way, too.
+        first = self._world.plan_of(request.process).first
+        if first and ledger.cancelled_at is not None and ledger.cancelled_at < late:
             self.violate("requests_of_people", f"{request.process} began {tp} after the run was cancelled")
+        if first and ledger.excluded.get(tp.topic, 1e9) < late:
+            self.violate("requests_of_people", f"{request.process} began {tp}, whose topic was excluded")
         for since, until in ledger.paused:
             if since < late and request.time < until:
                 self.violate("requests_of_people", f"{request.process} began {tp} while the run was paused")
         for since, until in ledger.closed:
             if since < late and request.time < until:
                 self.violate("requests_of_people", f"{request.process} began {tp} outside the window")
-        if ledger.excluded.get(tp.topic, 1e9) < late:
-            self.violate("requests_of_people", f"{request.process} began {tp}, whose topic was excluded")
         self._run_time(request, tp, late)
 
     def _run_time(self, request: Request, tp: TopicPartition, late: float) -> None:
