@@ -430,6 +430,12 @@ class Executor:
         if self._holds and not self._moving() and self._controls.settings.open_at(self._clock.now()):
             for tp in self._tracker.status.having(Status.PENDING):
                 waiting["waits", tp] = self._holds[0]
+        if self._tracker.moving and not self._holds and not self._moving():  # what was set aside counts for the caps
+            reason = (
+                f"the caps leave no slot for it while moves that were set aside go on: {listing(self._tracker.moving)}"
+            )
+            for tp in self._tracker.status.having(Status.PENDING):
+                waiting.setdefault(("waits", tp), reason)
         if not self._moving() and self._controls.settings.open_at(self._clock.now()):
             for move in self._tracker.log_dirs_left:
                 tp = TopicPartition(*move.replica[:2])
