@@ -17,6 +17,7 @@ from rebalance_lib.errors import RebalanceError
 
 LOCK = "lock"
 RETRY_SECONDS = 0.2
+PROBE_SECONDS = 1.0  # pause, resume and adjust hold the lock for a moment to see whether a run does
 
 
 class InUseError(RebalanceError):

@@ -19,6 +19,7 @@ from rebalance_lib.cluster.values import (
     LogDir,
     PartitionMetadata,
     Reassignment,
+    RefusedConfigsError,
     RefusedError,
     Replica,
     ReplicaLogDir,
@@ -267,7 +268,7 @@ class SimulatedClient(SimulatedRequests):
         refused = self._change("alter_topic_configs", wanted, what, apply)
         if refused:
             listed = "; ".join(f"topic {name}: {why}" for name, why in sorted(refused.items())[:10])
-            raise ClusterError(f"settings were not taken by {listed}")
+            raise RefusedConfigsError(f"settings were not taken by {listed}", refused)
 
     def broker_config(self, broker: int, keys: Sequence[str], *, attempts: int = ATTEMPTS) -> dict[str, ConfigValue]:
         """These settings of a broker, where they have a value."""

@@ -89,6 +89,7 @@ class Ledger:
     storage_broken: bool = False  # it failed, was torn or lost files: records may lack something
     storage_dead: bool = False  # it failed, and never worked again
     requests_torn: bool = False  # what somebody asked for is damaged, and nobody can read it
+    topic_ids_torn: bool = False  # the file that says which topics the plan was made for is damaged
     throttles_torn: bool = False  # the file that says what throttles were before is damaged
     seconds_executor: bool = False  # two executors worked at the same time
 
@@ -135,17 +136,18 @@ class Ledger:
     def largest_cap(self, name: str, default: float | None, now: float, grace: float) -> float:
         """The cap that may still hold: the last that was asked for, or one that it replaced within the grace."""
         changes = [Change(0.0, float("inf") if default is None else default), *self.caps.get(name, [])]
-        return _largest(changes, now, grace)
+        return self._largest(changes, now, grace)
 
     def largest_throttle(self, default: float, now: float, grace: float) -> float:
         """The throttle that may still hold, likewise."""
-        return _largest([Change(0.0, default), *self.throttle], now, grace)
+        return self._largest([Change(0.0, default), *self.throttle], now, grace)
 
-
-def _largest(changes: list[Change], now: float, grace: float) -> float:
-    last = changes[-1].value
-    recent = [before.value for before, after in pairwise(changes) if after.at >= now - grace]
-    return max([last, *recent])
+    def _largest(self, changes: list[Change], now: float, grace: float) -> float:
+        if self.requests_torn:  # what cannot be read is not followed: any of them may hold
+            return max(change.value for change in changes)
+        last = changes[-1].value
+        recent = [before.value for before, after in pairwise(changes) if after.at >= now - grace]
+        return max([last, *recent])
 
 
 def shrinks_below_min_isr(before: PartitionState, after: PartitionState, min_isr: int) -> bool:

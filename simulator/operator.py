@@ -25,7 +25,7 @@ from rebalance_lib.execution import (
     set_throttles,
 )
 from rebalance_lib.execution.clean_up import executing
-from rebalance_lib.execution.commands.plan_state import claim
+from rebalance_lib.execution.commands.plan_state import set_owner
 from rebalance_lib.execution.finalize import finalize
 from rebalance_lib.execution.records.execution import note_end
 from rebalance_lib.execution.throttles.restore import restore_stale_throttles
@@ -51,12 +51,24 @@ class Said:
         ending: What the command returned, or, in Airflow, what the last task found.
         left: What could not be restored, as the last clean-up said.
         set_aside: The partitions that the run gave up, with the reason.
+        messages: What the last process that could clean up has logged.
     """
 
     report: Report | None = None
     ending: Any = None
     left: dict[str, str] = field(default_factory=dict)
     set_aside: dict[Any, str] = field(default_factory=dict)
+    messages: list[str] = field(default_factory=list)
+
+    def log(self, say: Callable[[str], None]) -> Callable[[str], None]:
+        """A log that keeps the messages of one process."""
+        self.messages = messages = []
+
+        def log(text: str) -> None:
+            messages.append(text)
+            say(text)
+
+        return log
 
     def on_report(self, report: Report) -> None:
         """Take a report."""
@@ -111,9 +123,9 @@ def run_command(place: Place, job: Job, settings: Settings, interval: float, sai
             interval=interval,
             approved_by=APPROVED_BY,
             approved_at=place.clock.timestamp(),
-            before_changes=lambda: claim(place.storage, job.plan, job.cluster_id),
+            before_changes=lambda: set_owner(place.storage, job.plan, job.cluster_id),
             on_report=said.on_report,
-            log=place.say,
+            log=said.log(place.say),
         )
         said.left = dict(said.ending.restored.left)
         said.set_aside = dict(getattr(said.ending, "set_aside", {}))
@@ -146,7 +158,7 @@ def clean_up_task(place: Place, job: Job, settings: Settings, said: Said) -> Non
     """Airflow's task that cancels what is under way and restores throttles, whatever happened."""
     job = replace(job, artifacts=place.storage)
     with place.storage.locked(make=True, seconds=LOCK_SECONDS, clock=place.clock):
-        said.left = dict(clean_up(place.cluster, job, settings, log=place.say).left)
+        said.left = dict(clean_up(place.cluster, job, settings, log=said.log(place.say)).left)
 
 
 def finalize_task(place: Place, job: Job, settings: Settings, said: Said) -> None:

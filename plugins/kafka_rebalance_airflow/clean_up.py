@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from kafka_rebalance_airflow.claims import Claim, describe
+from kafka_rebalance_airflow.cluster_lock import ClusterLock, describe
 from kafka_rebalance_airflow.config import artifacts_uri, run_uri
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 from kafka_rebalance_airflow.run_lock import run_lock
@@ -52,7 +52,7 @@ def clean_up_run(
         return {"topics": 0, "brokers": []}
     conn_id = kafka_conn_id or run.artifacts.read_json(RUN)["kafka_conn_id"]
     with KafkaAdminHook(conn_id).get_conn() as cluster:
-        if other := Claim(cluster.cluster_id(), context, of=of).other():
+        if other := ClusterLock(cluster.cluster_id(), context, of=of).other():
             found = restore_stale_throttles(cluster, run.artifacts)
             throttles = "".join(f"; throttles of this run {restored}" for restored in found.values())
             raise AirflowFailException(
@@ -77,7 +77,7 @@ def restore_stale(cluster: Cluster, context: Context, log: Any) -> None:
     from rebalance_lib.execution import restore_stale_throttles
 
     root = Artifacts(artifacts_uri())
-    other = Claim(cluster.cluster_id(), context).other()
+    other = ClusterLock(cluster.cluster_id(), context).other()
     alive = [run_uri(other["dag_id"], other["run_id"])] if other else []
     for directory in root.directories():
         try:

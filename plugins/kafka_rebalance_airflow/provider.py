@@ -48,7 +48,7 @@ def get_provider_info() -> dict[str, Any]:
                 "operators.review",
             )
         ],
-        "sensors": [_modules("sensors.cancellation", "sensors.claim", "sensors.reassignment", "sensors.review")],
+        "sensors": [_modules("sensors.cancellation", "sensors.cluster_lock", "sensors.reassignment", "sensors.review")],
         "triggers": [_modules("triggers.reassignment")],
         "connection-types": [
             {

@@ -1,7 +1,7 @@
 """One process at a time executes the plan of a run, or cleans up after it.
 
 Where artifacts are files, the lock is a file in the run's directory, which the kernel frees when its process ends. In
-an object store nothing is locked: there, runs are kept apart by the cluster lock (`claims`) alone.
+an object store nothing is locked: there, runs are kept apart by the cluster lock (`cluster_lock`) alone.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from rebalance_lib.execution.records.execution import note_end
 from rebalance_lib.execution.records.journal import CANCELLED, THROTTLE_RESTORED, read_journal
 from rebalance_lib.execution.requests import forget_requests, read_requests
 from rebalance_lib.execution.throttles.restore import Restored
-from rebalance_lib.file_lock import InUseError
+from rebalance_lib.file_lock import PROBE_SECONDS, InUseError
 
 EXAMPLE = r"""
 kafka-rebalance cancel --bootstrap-server kafka:9092 --reassignment-json-file plan.json
@@ -30,6 +30,10 @@ kafka-rebalance cancel --bootstrap-server kafka:9092 --reassignment-json-file pl
 RUN_ENDS_SECONDS = 300.0
 OTHERS = "somebody else"  # in the journal, who cancelled a move that the run did not cancel
 WAITING = "A run of this plan is under way: it was asked to cancel its moves at its next check, waiting for its end"
+NOT_ENDED = (
+    "the run of {plan} has not ended within {seconds:.0f} s: it cancels its moves at its next check, and the request "
+    "stays. Run this command again to wait for it; or, if that process hangs, kill it first"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ def cancel(
     """
     plan = plan_file.read()
     throttles = Throttles(Restored())
-    with connection.open() as cluster, _ended_run(plan_file, output) as run:
+    with connection.open() as cluster, ended_run(plan_file, output) as run:
         cancelled = cancel_plan(cluster, plan, timeout_seconds=timeout / 1000)
         _print_cancelled(output, plan_file, cancelled, run)
         if run is not None:
@@ -91,19 +95,25 @@ def cancel(
 
 
 @contextmanager
-def _ended_run(plan_file: PlanFile, output: Output) -> Iterator[EndedRun | None]:
-    """Hold the lock of the plan's runs; whoever has it is asked to cancel the run, and waited for.
+def ended_run(plan_file: PlanFile, output: Output) -> Iterator[EndedRun | None]:
+    """Hold the lock of the plan's runs; whoever has it for more than a moment is asked to cancel, and waited for.
 
     Whatever was asked of that run is over then, and removed: the next run begins with its own options.
+
+    Raises:
+        InUseError: The run has not ended in time.
     """
     state, run = plan_file.state, None
     with ExitStack() as stack:
         try:
-            stack.enter_context(state.locked())
+            stack.enter_context(state.locked(seconds=PROBE_SECONDS))
         except InUseError:
             request = make_request(state, Kind.CANCEL, by=user_name())
             output.remark(WAITING)
-            stack.enter_context(state.locked(seconds=RUN_ENDS_SECONDS))
+            try:
+                stack.enter_context(state.locked(seconds=RUN_ENDS_SECONDS))
+            except InUseError as error:
+                raise InUseError(NOT_ENDED.format(plan=plan_file.path, seconds=RUN_ENDS_SECONDS)) from error
             run = EndedRun.read(state, request.at)
         if plan_file.state_path.is_dir():
             forget_requests(state, read_requests(state))

@@ -13,6 +13,7 @@ from rebalance_lib.execution.commands.execute import Limits, Prepared, prepare
 from rebalance_lib.execution.commands.execute import execute as run
 from rebalance_lib.execution.log_dir_moves import planned_log_dirs
 from rebalance_lib.execution.throttles.saved import stale_throttles
+from rebalance_lib.file_lock import PROBE_SECONDS
 
 NO_LIMIT = -1  # Kafka's way to say that none is given
 
@@ -76,7 +77,7 @@ def execute(
             additional=additional,
             allow_replication_factor_change=not disallow_replication_factor_change,
         )
-        with plan_file.state.locked(make=True):
+        with plan_file.state.locked(make=True, seconds=PROBE_SECONDS):
             rollback = run(cluster, prepared, plan_file.state, limits, timeout_seconds=timeout / 1000)
         output.say(
             f"Current partition replica assignment\n\n{plan_line(rollback)}\n\n"

@@ -32,16 +32,17 @@ from rebalance_lib.cluster import Cluster, PartitionMetadata
 from rebalance_lib.errors import DriftError, InvalidInputError
 from rebalance_lib.execution import Job, Report, RunState, Settings, run_plan
 from rebalance_lib.execution.commands.plan_state import (
-    claim,
     executed_on,
     live_assignment,
     owned,
     save_rollback,
     saved_rollback,
+    set_owner,
 )
 from rebalance_lib.execution.records.run import leader_sizes
 from rebalance_lib.execution.runner import Ending
 from rebalance_lib.execution.settings import OnStall, check_seconds
+from rebalance_lib.file_lock import PROBE_SECONDS
 from rebalance_lib.plan import Plan, current_assignment
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.topology import TopicPartition
@@ -55,7 +56,6 @@ kafka-rebalance run --bootstrap-server kafka:9092 \
     --reassignment-json-file plan.json.state/rollback.json --throttle 50000000   # roll back
 """
 DEFAULTS = Settings()
-PROBE_SECONDS = 1.0  # pause, resume and adjust hold the lock for a moment to see whether a run does
 HOW_TO_CHANGE = (
     "While this runs, in another terminal: kafka-rebalance pause {plan}, or adjust {plan} --throttle BYTES. To cancel "
     "it: kafka-rebalance cancel, or Ctrl-C here"
@@ -122,7 +122,7 @@ def settings_options(function: Command) -> Command:
         click.option(
             "--leave-moves",
             is_flag=True,
-            help="When it ends early, let moves under way go on, without a throttle, rather than cancel them.",
+            help="When it ends early, let moves under way go on, without a throttle; a cancel still cancels them.",
         ),
     ]
 
@@ -258,7 +258,7 @@ def live_sizes(cluster: Cluster, live: Mapping[TopicPartition, PartitionMetadata
 
 def _save(job: Job, plan_file: PlanFile, *, saved: bool) -> None:
     """Save the rollback beside the plan's file, and whose it is; a try that is refused before leaves nothing there."""
-    claim(plan_file.state, job.plan, job.cluster_id)
+    set_owner(plan_file.state, job.plan, job.cluster_id)
     if not saved:
         own = (entry for tp in job.origins if (entry := job.before.partition(tp)))
         save_rollback(plan_file.state, job.plan, Plan.from_entries(own), {}, again=False)

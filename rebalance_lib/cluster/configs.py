@@ -10,7 +10,7 @@ from kafka.errors import NoError, for_code
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
 from rebalance_lib.cluster.requests import ATTEMPTS, NOT_ANSWERED, Requests, batches
-from rebalance_lib.cluster.values import Change, ConfigValue, Entries
+from rebalance_lib.cluster.values import Change, ConfigValue, Entries, RefusedConfigsError
 from rebalance_lib.errors import ClusterError
 
 TOPICS_AT_ONCE = 50  # in a request that changes their settings: a list of throttled replicas may be long
@@ -89,7 +89,12 @@ class ConfigRequests(Requests):
         self._alter_configs(ConfigResourceType.TOPIC, {topic: changes})
 
     def alter_topic_configs(self, changes: Mapping[str, Mapping[str, Change]]) -> None:
-        """Set settings of many topics; None deletes. All are submitted, whatever becomes of some."""
+        """Set settings of many topics; None deletes. All are submitted, whatever becomes of some.
+
+        Raises:
+            RefusedConfigsError: Some topics did not take them.
+            ClusterError: There was no response.
+        """
         self._alter_configs(ConfigResourceType.TOPIC, changes)
 
     def _describe_topics(self, topics: Sequence[str], keys: Sequence[str]) -> dict[str, dict[str, ConfigValue]]:
@@ -121,7 +126,7 @@ class ConfigRequests(Requests):
             refused |= {name: answer.get(name, NOT_ANSWERED) for name, _ in batch if answer.get(name) != "OK"}
         if refused:
             listed = "; ".join(f"{kind.name.lower()} {name}: {why}" for name, why in sorted(refused.items())[:10])
-            raise ClusterError(f"settings were not taken by {listed}")
+            raise RefusedConfigsError(f"settings were not taken by {listed}", refused)
 
 
 def _operation(change: Change) -> tuple[AlterConfigOp, str | None]:

@@ -24,6 +24,18 @@ class RefusedError(ClusterError):
         self.refused = dict(refused)
 
 
+class RefusedConfigsError(ClusterError):
+    """Some resources of a request did not take their settings; the others did.
+
+    Attributes:
+        refused: Kafka's reason, by the name of each topic, or the id of each broker, that was refused.
+    """
+
+    def __init__(self, message: str, refused: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.refused = dict(refused)
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
     """What the cluster says of a partition now; ``leader`` is None while there is none.

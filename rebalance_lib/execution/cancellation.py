@@ -13,12 +13,13 @@ Example: ``foo-0`` goes from [1, 2, 3] to [4, 5, 6] and needs two in-sync replic
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from rebalance_lib.cluster import Cluster, PartitionMetadata, Reassignment, RefusedError
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.execution.job import Job
 from rebalance_lib.execution.log_dir_moves import cancel_log_dir_moves
+from rebalance_lib.execution.messages import ignore
 from rebalance_lib.execution.min_isr import MinIsr
 from rebalance_lib.execution.plan_status import Status, read_status
 from rebalance_lib.execution.records.execution import planned_ends
@@ -33,13 +34,27 @@ def originals(state: PartitionMetadata, reassignment: Reassignment | None) -> tu
     return tuple(broker for broker in state.replicas if broker not in adding)
 
 
-def cancel_own(cluster: Cluster, job: Job) -> tuple[list[TopicPartition], dict[TopicPartition, str]]:
+def cancel_own(
+    cluster: Cluster,
+    job: Job,
+    on_cancelled: Callable[[list[TopicPartition]], None] = ignore,
+    *,
+    in_stages: bool = True,
+) -> tuple[list[TopicPartition], dict[TopicPartition, str]]:
     """Cancel the moves of a plan that are under way, and wait until they are gone; never those of somebody else.
+
+    Args:
+        cluster: The live cluster.
+        job: What is executed.
+        on_cancelled: Called with the partitions whose move was cancelled, as soon as the controller has: what comes
+            afterwards may fail.
+        in_stages: Whether the plan takes one new replica at a time, where its record cannot be read: what somebody else
+            moves to the same brokers as a stage is not ours otherwise.
 
     Returns:
         The partitions whose move was cancelled, and those that are left, with the reason.
     """
-    status = read_status(cluster, ends=planned_ends(job))
+    status = read_status(cluster, ends=planned_ends(job, in_stages=in_stages))
     under_way = [tp for tp in status.having(Status.MOVING) if tp in status.reassignments]
     kept = reasons_not_to_cancel(cluster, under_way, status.live, status.reassignments)
     cancelled = [tp for tp in under_way if tp not in kept]
@@ -49,6 +64,7 @@ def cancel_own(cluster: Cluster, job: Job) -> tuple[list[TopicPartition], dict[T
         except RefusedError as error:
             kept |= {tp: f"the controller refused to cancel it: {reason}" for tp, reason in error.refused.items()}
             cancelled = [tp for tp in cancelled if tp not in kept]
+        on_cancelled(cancelled)
     cancel_log_dir_moves(cluster, job.plan, CANCEL_SECONDS, only_own=True)
     clock, deadline = cluster.clock, cluster.clock.monotonic() + CANCEL_SECONDS
     while cancelled and clock.monotonic() < deadline and not cluster.reassignments().keys().isdisjoint(cancelled):

@@ -26,6 +26,7 @@ from rebalance_lib.execution.messages import Log, ignore, safely
 from rebalance_lib.execution.plan_status import listing
 from rebalance_lib.execution.records import journal as events
 from rebalance_lib.execution.records.journal import Journal
+from rebalance_lib.execution.requests import Kind, read_requests
 from rebalance_lib.execution.settings import Settings
 from rebalance_lib.execution.throttles.restore import Restored, restore_throttles
 from rebalance_lib.execution.throttles.saved import SavedThrottles, open_saved, stale_throttles
@@ -96,7 +97,7 @@ def clean_up(cluster: Cluster, job: Job, settings: Settings, *, by: str = "", lo
 
     Moves that must not be cancelled keep their throttle: it stays saved, and is named. What cannot be recorded on the
     way is logged, and keeps nothing from being restored. A plan that was never begun has nothing under way: what is, is
-    somebody else's.
+    somebody else's. With ``cancel_on_failure`` off, moves go on without a throttle, unless a cancel was requested.
     """
     log = safely(log)
     journal = Journal(job.artifacts, cluster.clock)
@@ -104,9 +105,16 @@ def clean_up(cluster: Cluster, job: Job, settings: Settings, *, by: str = "", lo
         mark_clean_up(job.artifacts, by, cluster.clock)
     with logged(log, "the saved throttles could not be read"):
         open_saved(job.artifacts, job.cluster_id, log)  # sets a damaged file aside, so that the rest is cleaned up
+    try:
+        return _cancel_and_restore(cluster, job, settings, journal, log)
+    finally:
+        journal.flush()
+
+
+def _cancel_and_restore(cluster: Cluster, job: Job, settings: Settings, journal: Journal, log: Log) -> Restored:
     kept = None
-    if settings.cancel_on_failure and _may_have_begun(job):
-        kept = _cancel(cluster, job, journal, log) or _moving(cluster, job)
+    if (settings.cancel_on_failure or _cancel_requested(job, log)) and _may_have_begun(job):
+        kept = _cancel(cluster, job, settings, journal, log) or _moving(cluster, job)
     if kept is None:
         restored = restore_throttles(cluster, job.artifacts)
     else:
@@ -116,7 +124,6 @@ def clean_up(cluster: Cluster, job: Job, settings: Settings, *, by: str = "", lo
             events.THROTTLE_RESTORED, topics=restored.topics, brokers=restored.brokers, left=dict(restored.left)
         )
         log(f"throttles {restored}")
-    journal.flush()
     return restored
 
 
@@ -129,6 +136,13 @@ def logged(log: Log, what: str) -> Iterator[None]:
         log(f"{what}: {error}")
 
 
+def _cancel_requested(job: Job, log: Log) -> bool:
+    """Whether somebody asked to cancel the run: that holds also for a run that was to leave its moves."""
+    with logged(log, "requests could not be read, so moves under way go on as the settings say"):
+        return any(request.kind is Kind.CANCEL for request in read_requests(job.artifacts))
+    return False
+
+
 def _may_have_begun(job: Job) -> bool:
     """Whether moves under way may be the plan's own; what cannot be read now counts so."""
     with suppress(RebalanceError, OSError, ValueError):
@@ -136,26 +150,33 @@ def _may_have_begun(job: Job) -> bool:
     return True
 
 
-def _cancel(cluster: Cluster, job: Job, journal: Journal, log: Log) -> str | None:
+def _cancel(cluster: Cluster, job: Job, settings: Settings, journal: Journal, log: Log) -> str | None:
     """Cancel our moves under way; returns why some go on, so that throttles must stay, or None if none does."""
     kept: dict[TopicPartition, str] = {}
-    for attempt in range(1, CANCEL_ATTEMPTS + 1):
-        try:
-            cancelled, kept = cancel_own(cluster, job)
-        except ClusterError as error:
-            if attempt == CANCEL_ATTEMPTS:
-                return f"moves under way could not be cancelled: {error}"
-            cluster.clock.sleep(2.0 * attempt)
-            continue
+
+    def on_cancelled(cancelled: list[TopicPartition]) -> None:
         if cancelled:
             log(f"{len(cancelled)} moves under way were cancelled: {listing(cancelled)}")
         for tp in cancelled:
             journal.note(events.CANCELLED, by="the clean-up", partition=str(tp))
+
+    for attempt in range(1, CANCEL_ATTEMPTS + 1):
+        try:
+            _, kept = cancel_own(cluster, job, on_cancelled, in_stages=settings.pace.one_replica_at_a_time)
+        except ClusterError as error:
+            if attempt == CANCEL_ATTEMPTS:
+                failed = f"moves under way could not be cancelled: {error}"
+                log(failed)
+                return failed
+            cluster.clock.sleep(2.0 * attempt)
+            continue
         break
     if not kept:
         return None
+    first = next(iter(kept.values()))
+    log(f"{len(kept)} moves under way were not cancelled and go on ({listing(kept)}): {first}")
     journal.note("not cancelled", reasons={str(tp): reason for tp, reason in kept.items()})
-    return f"{len(kept)} moves go on and need it: {next(iter(kept.values()))}"
+    return f"{len(kept)} moves go on and need it: {first}"
 
 
 def _moving(cluster: Cluster, job: Job) -> str | None:

@@ -84,7 +84,8 @@ class Executor:
         self._execution = read_execution(job.artifacts)
         self._journal = Journal(job.artifacts, cluster.clock)
         self._meter = Meter(job.plan, job.before, job.sizes)
-        self._tracker = PlanTracker(cluster, job, self._journal, self._meter.size, planned_ends(job))
+        ends = planned_ends(job, in_stages=settings.pace.one_replica_at_a_time)
+        self._tracker = PlanTracker(cluster, job, self._journal, self._meter.size, ends)
         self._health = ClusterHealth(cluster)
         self._throttles = ThrottleMaintainer(cluster, job, self._journal, log)
         self._remedy = StallRemedy(settings.stall_checks, self._throttles, self._journal, log)
@@ -100,7 +101,7 @@ class Executor:
         )
         self._patience = Patience(cluster.clock)
         self._controls = Controls(settings)
-        self._heard: frozenset[str] = frozenset()
+        self._noted_requests: frozenset[str] = frozenset()
         self._stop = threading.Event()
         self._checked = False
         self._ended_elsewhere: str | None = None
@@ -151,7 +152,8 @@ class Executor:
                     on_report(report)
                     if report.ended:
                         return report
-                    due, pause = began + interval, POLL_SECONDS
+                    took = self._clock.monotonic() - began
+                    due, pause = began + max(interval, took + min(took, interval)), POLL_SECONDS
                 elif self.poll():
                     pause = POLL_SECONDS
                     if not self._moving():
@@ -177,8 +179,10 @@ class Executor:
         if not self._moving():
             return False
         ended = self._tracker.read_moving()
-        # A move that somebody else has just cancelled is a reason to hold, which the next check will find.
-        if ended and not (self._stop.is_set() or self._holds or self._tracker.cancelled):
+        # What somebody else has just cancelled or begun is a reason to hold, which the next check will find.
+        if ended and not (
+            self._stop.is_set() or self._holds or self._tracker.cancelled or self._tracker.status.foreign
+        ):
             self._submission.advance(ended)
             self._journal.flush()
         return bool(ended) or not self._moving()
@@ -290,12 +294,12 @@ class Executor:
 
     def _note_requests(self, requests: list[Request]) -> None:
         for request in requests:
-            if request.name not in self._heard:
+            if request.name not in self._noted_requests:
                 self._log(str(request))
                 self._journal.note(
                     events.REQUEST, kind=request.kind, value=request.value, by=request.by, requested_at=request.at
                 )
-        self._heard = frozenset(request.name for request in requests)
+        self._noted_requests = frozenset(request.name for request in requests)
 
     def _called_off(self) -> bool:
         """Whether somebody ended the run, read right now; raises if that cannot be read."""
@@ -367,10 +371,16 @@ class Executor:
 
     def _begin(self) -> None:
         skipped = dict(self.set_aside)
-        for tp in self._tracker.status.having(Status.PENDING):
-            if (request := self._controls.excludes(tp.topic)) is not None:
+        misplaced = {TopicPartition(*move.replica[:2]) for move in self._tracker.log_dirs_left}
+        copying = {TopicPartition(*move.replica[:2]) for move in self._tracker.log_dirs if move.status is COPYING}
+        for tp, status in self._tracker.status.by_partition.items():
+            if status not in (Status.PENDING, Status.MOVING) and tp not in misplaced:
+                continue
+            if (request := self._controls.excludes(tp.topic)) is None:
+                continue
+            skipped[tp] = str(request)  # also what is under way: when a stage has ended, a poll would begin the next
+            if status is not Status.MOVING and tp not in copying:
                 self._aside(tp, str(request))
-                skipped[tp] = str(request)
         self._submission.start(
             Situation(
                 self._controls.settings,
@@ -420,6 +430,12 @@ class Executor:
         if self._holds and not self._moving() and self._controls.settings.open_at(self._clock.now()):
             for tp in self._tracker.status.having(Status.PENDING):
                 waiting["waits", tp] = self._holds[0]
+        if self._tracker.moving and not self._holds and not self._moving():  # what was set aside counts for the caps
+            reason = (
+                f"the caps leave no slot for it while moves that were set aside go on: {listing(self._tracker.moving)}"
+            )
+            for tp in self._tracker.status.having(Status.PENDING):
+                waiting.setdefault(("waits", tp), reason)
         if not self._moving() and self._controls.settings.open_at(self._clock.now()):
             for move in self._tracker.log_dirs_left:
                 tp = TopicPartition(*move.replica[:2])

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rebalance_lib.cluster import Cluster, LogDir
+from rebalance_lib.execution.cancellation import originals
 from rebalance_lib.execution.plan_status import PlanStatus, Status
 from rebalance_lib.plan import Plan
 from rebalance_lib.plan.waves import SLOT_BYTES
@@ -133,17 +134,21 @@ class Meter:
         return tp in self._sizes or tp in self._planned_sizes
 
     def learn(self, cluster: Cluster, status: PlanStatus, alive: Collection[int]) -> None:
-        """Ask for the sizes of planned partitions that are not known yet: their leaders, else their other replicas."""
+        """Ask for the sizes of planned partitions that are not known yet: their leaders, else their other replicas.
+
+        Not those that are being added: what has just begun to be copied would count as empty.
+        """
         unknown = [tp for tp in self._new if tp not in self._sizes and tp in status.live]
         if not unknown:
             return
         leaders = {leader for tp in unknown if (leader := status.live[tp].leader) in alive and leader is not None}
         self._learn(read_sizes(cluster, unknown, leaders), unknown, status)
         unknown = [tp for tp in unknown if tp not in self._sizes]
-        others = {broker for tp in unknown for broker in status.live[tp].replicas if broker in alive} - leaders
+        whole = {tp: originals(status.live[tp], status.reassignments.get(tp)) for tp in unknown}
+        others = {broker for brokers in whole.values() for broker in brokers if broker in alive} - leaders
         found = read_sizes(cluster, unknown, others)
         for tp in unknown:
-            held = [found.bytes[tp, broker] for broker in status.live[tp].replicas if (tp, broker) in found.bytes]
+            held = [found.bytes[tp, broker] for broker in whole[tp] if (tp, broker) in found.bytes]
             if held:
                 self._sizes[tp] = max(held)
 

@@ -112,7 +112,7 @@ def read_requests(artifacts: Artifacts) -> list[Request]:
 
 
 def forget_requests(artifacts: Artifacts, requests: Iterable[Request]) -> None:
-    """The run has ended: these were heard."""
+    """Remove requests of a run that has ended."""
     (artifacts / REQUESTS).remove_files([request.name for request in requests])
 
 

@@ -40,7 +40,7 @@ class Settings:
         pause_under_min_isr: begin nothing while a partition anywhere has fewer in-sync replicas than it must have;
             partitions of the plan that are short of replicas themselves go first then, and alone.
         cancel_on_failure: a run that ends before its plan is reached cancels its moves under way; else they go on,
-            without a throttle.
+            without a throttle, unless a cancel was requested.
         election_batch: how many preferred leaders are elected at once.
         give_up_after: seconds that something may wait for what somebody must repair (a broker that is down, a full
             disk, a partition short of in-sync replicas, a move that stalls) before it is set aside, so that the rest of
@@ -122,7 +122,7 @@ def _refuse(name: str, value: object, wanted: str) -> InvalidInputError:
     return InvalidInputError(f"{name.replace('_', ' ')} is {value!r}: give {wanted}")
 
 
-def _whole(name: str, value: Any) -> int:
+def _to_int(name: str, value: Any) -> int:
     try:
         if isinstance(value, bool) or int(value) != float(value):
             raise ValueError
@@ -133,15 +133,15 @@ def _whole(name: str, value: Any) -> int:
 
 def _limit(name: str, value: Any) -> int | None:
     """A cap as people write it: 0 for none."""
-    return _whole(name, value) or None
+    return _to_int(name, value) or None
 
 
 def _no_limit(name: str, value: Any) -> float | None:
     """Seconds as people write them: 0 for no limit."""
-    return _part(name, value) or None
+    return _to_float(name, value) or None
 
 
-def _part(name: str, value: Any) -> float:
+def _to_float(name: str, value: Any) -> float:
     try:
         if isinstance(value, bool):
             raise ValueError
@@ -169,19 +169,19 @@ def _choice(kind: type[StrEnum]) -> Any:
 
 
 _READERS: dict[str, Any] = {
-    "throttle": _whole,
-    "log_dir_throttle": _whole,
+    "throttle": _to_int,
+    "log_dir_throttle": _to_int,
     **dict.fromkeys(CAPS, _limit),
     "order": _choice(Order),
     "one_replica_at_a_time": _flag,
     "window": lambda _, value: Window.parse(str(value)),
     "throttle_ceiling": _limit,
-    "stall_checks": _whole,
+    "stall_checks": _to_int,
     "on_stall": _choice(OnStall),
-    "disk_reserve": _part,
+    "disk_reserve": _to_float,
     "pause_under_min_isr": _flag,
     "cancel_on_failure": _flag,
-    "election_batch": _whole,
-    "give_up_after": _part,
+    "election_batch": _to_int,
+    "give_up_after": _to_float,
     "max_run_time": _no_limit,
 }

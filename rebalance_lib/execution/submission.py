@@ -7,7 +7,7 @@ A partition that rests on its way to its target waits if
     its size is not known, so that nobody knows whether it fits
     there is no space for it in the log dir that it would go to
     the throttle of its leader or of a receiver could not be set
-    the controller has just refused it
+    its topic does not let its replicas be listed as throttled, or the controller has just refused it
 
 and the reason is kept in ``blocked``. Of the others, caps and order decide (`rebalance_lib.plan.waves`). The queue is
 made anew at every check; between checks, what ends makes way for the next.
@@ -45,7 +45,7 @@ from rebalance_lib.execution.throttles.maintain import Rates, ThrottledMove, Thr
 from rebalance_lib.plan.waves import Move, Waves, in_order
 from rebalance_lib.topology import TopicPartition
 
-REFUSED_AGAIN_SECONDS = 10.0  # until a partition that the controller refused is requested again
+REFUSED_AGAIN_SECONDS = 10.0  # until a partition that was refused, or whose topic's throttle was, is tried again
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Submission:
     """Begins the moves of one plan.
 
     ``called_off`` says whether somebody has ended the run, read anew each time. ``blocked`` has the partitions that
-    wait and why, ``refused`` those that the controller refused, since when and why.
+    wait and why, ``refused`` those that the controller refused, or the throttle of their topic, and why.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class Submission:
         if dead := sorted(set(step.receivers) - situation.alive):
             return f"brokers {dead}, which are to receive it, are down"
         if self._cluster.clock.monotonic() < self._refused_until.get(tp, 0.0):
-            return f"the controller refused it: {self.refused[tp]}"
+            return self.refused[tp]
         if step.receivers and not self._meter.knows(tp):
             return "its size is not known, the brokers that have it do not answer"
         return None if step.replicas is None or self._job.repair else self._unhealthy(tp)
@@ -232,8 +232,13 @@ class Submission:
         moves = {step.partition: self._throttled(step) for step in steps if step.replicas is not None}
         within = sorted({step.receivers[0] for step in steps if step.replicas is None})
         failed = self._throttles.prepare(list(moves.values()), within, situation.rates, situation.alive)
+        refused = {tp: failed[tp.topic] for tp, move in moves.items() if move.receivers and tp.topic in failed}
+        if refused:
+            self._note_refused(refused)
         chosen = []
         for step in steps:
+            if step.replicas is not None and step.partition in refused:
+                continue
             reason = failed.get(step.partition if step.replicas is not None else step.receivers[0])
             if reason is None:
                 chosen.append(step)
@@ -266,7 +271,7 @@ class Submission:
                 self._cluster.reassign(targets, attempts=1)
         except RefusedError as error:
             refused = error.refused
-            self._note_refused(refused)
+            self._note_refused({tp: f"the controller refused it: {reason}" for tp, reason in refused.items()})
         except ClusterError as error:
             self._journal.note("request failed", error=str(error), partitions=len(targets))
             self._log(f"a request to begin {len(targets)} moves was not answered, reading what became of it: {error}")
@@ -302,12 +307,11 @@ class Submission:
         new = [tp for tp in sorted(refused) if tp not in self.refused]
         until = self._cluster.clock.monotonic() + REFUSED_AGAIN_SECONDS
         for tp, reason in refused.items():
-            self.refused[tp] = reason
+            self.refused[tp] = self.blocked[tp] = reason
             self._refused_until[tp] = until
-            self.blocked[tp] = f"the controller refused it: {reason}"
         if new:
             self._journal.note("refused", reasons={str(tp): refused[tp] for tp in new})
-            self._log(f"the controller refused {listing(new)}: {refused[new[0]]}")
+            self._log(f"{listing(new)} cannot begin: {refused[new[0]]}")
 
     def _undo(self, steps: Sequence[Step]) -> None:
         """Cancel what was requested in the very moment in which the run was called off."""

@@ -6,15 +6,24 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
+from types import SimpleNamespace
 
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.cli.cancel import ended_run
+from rebalance_lib.cli.options import PlanFile
 from rebalance_lib.cli.requests import user_name
+from rebalance_lib.execution import Kind
+from rebalance_lib.execution.requests import read_requests
 from rebalance_lib.execution.throttles.config import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
 from rebalance_lib.file_lock import InUseError
 from tests.cli.conftest import SLOW, invoke
 from tests.waiting import wait_for
+
+cancel_module = sys.modules[ended_run.__module__]  # the package exports a command of its name
 
 
 def test_cancel_ends_a_run_that_is_under_way_and_both_say_who_cancelled_what(start_run, ours, topic, plan, look):
@@ -126,3 +135,40 @@ def test_what_another_tool_moves_is_listed_refused_and_cancelled_as_that_tool_wo
     assert ours("list").out.strip() == "No partition reassignments found."
     look.moved(name, {0: [1]})
     look.unthrottled(name)
+
+
+@pytest.fixture
+def plan_file(tmp_path):
+    """A plan's file with a directory beside it, as a run leaves it."""
+    (tmp_path / "plan.json.state").mkdir()
+    return PlanFile(tmp_path / "plan.json")
+
+
+def test_cancel_does_not_take_a_command_that_holds_the_lock_for_a_moment_for_a_run(plan_file):
+    printed, held, state = [], threading.Event(), plan_file.state
+
+    def probe():  # as pause, resume and adjust do, on a busy machine
+        with state.locked():
+            held.set()
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=probe)
+    thread.start()
+    held.wait()
+    with ended_run(plan_file, SimpleNamespace(remark=printed.append)) as run:
+        assert (run, printed, read_requests(state)) == (None, [], [])
+    thread.join()
+
+
+def test_a_cancel_that_waits_for_too_long_says_that_it_stays_requested(plan_file, monkeypatch):
+    monkeypatch.setattr(cancel_module, "RUN_ENDS_SECONDS", 0.5)
+    monkeypatch.setattr(cancel_module, "PROBE_SECONDS", 0.0)
+    state, printed = plan_file.state, []
+    output = SimpleNamespace(remark=printed.append)
+    with state.locked(), pytest.raises(InUseError) as raised, ended_run(plan_file, output):
+        pass
+    assert len(printed) == 1
+    assert "has not ended within 0 s" in str(raised.value)
+    assert "the request stays" in str(raised.value)
+    assert "end it with kafka-rebalance cancel" not in str(raised.value)  # which this is
+    assert [request.kind for request in read_requests(state)] == [Kind.CANCEL]

@@ -39,7 +39,7 @@ def test_a_run_is_paused_changed_and_resumed_and_what_was_excluded_is_set_aside(
     second = 1 - first.partition
     paused = invoke("pause", path)
     assert (paused.code, "At its next check" in paused.out) == (0, True), paused.err
-    wait_for(lambda: _heard(state), ["pause"])
+    wait_for(lambda: _noted(state), ["pause"])
     assert invoke("adjust", state, "--throttle", 90_000_000, "--moves-in-cluster", 0).code == 0
     wait_for(cluster.reassignments, {})  # the one that was under way has ended
     look.replicas(name, {first.partition: [2], second: [1]})
@@ -62,7 +62,7 @@ def test_a_run_is_paused_changed_and_resumed_and_what_was_excluded_is_set_aside(
     look.moved(name, {0: [2], 1: [2]})
 
 
-def _heard(state) -> list[str]:
+def _noted(state) -> list[str]:
     return [event["kind"] for event in read_journal(Artifacts.at(state)) if event["event"] == REQUEST]
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rebalance_lib.cluster import Cluster, RefusedError
+from rebalance_lib.cluster import Cluster, RefusedConfigsError, RefusedError
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.execution.throttles.config import RATES, REPLICA_LISTS
 from rebalance_lib.topology import TopicPartition
 from tests.everywhere import wait_until_gone
+from tests.waiting import wait_for
 
 
 def test_refused_partitions_are_named_with_the_reason(cluster, topic):
@@ -41,6 +42,15 @@ def test_unknown_topics_have_no_partitions_and_no_settings(cluster):
 def test_settings_that_a_broker_does_not_take_are_named(cluster):
     with pytest.raises(ClusterError, match=r"not taken by broker 1: .*not-a-number"):
         cluster.alter_broker_config(1, {RATES[0]: "not-a-number"})
+
+
+def test_topics_that_do_not_take_their_settings_are_named_and_the_others_take_them(cluster, topic):
+    good, bad = topic("client-takes", [[1]]), topic("client-refuses", [[1]])
+    with pytest.raises(RefusedConfigsError) as raised:
+        cluster.alter_topic_configs({good: {REPLICA_LISTS[0]: "0:1"}, bad: {REPLICA_LISTS[0]: "not-a-replica"}})
+    assert list(raised.value.refused) == [bad]
+    wait_for(lambda: cluster.topic_config(good, REPLICA_LISTS).keys(), {REPLICA_LISTS[0]})
+    assert cluster.topic_config(bad, REPLICA_LISTS) == {}
 
 
 def test_no_topics_asked_for_are_no_topics(cluster, topic):

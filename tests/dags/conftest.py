@@ -120,7 +120,7 @@ def run_dag(database, kafka, tmp_path, monkeypatch):
     connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": kafka.bootstrap_servers}}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
     monkeypatch.setenv("AIRFLOW__KAFKA_REBALANCE__ARTIFACTS", tmp_path.as_uri())
-    monkeypatch.setattr("kafka_rebalance_airflow.claims.SETTLING_SECONDS", 0.0)  # no other run is there
+    monkeypatch.setattr("kafka_rebalance_airflow.cluster_lock.SETTLING_SECONDS", 0.0)  # no other run is there
     monkeypatch.setattr(time, "sleep", sleep)
     shorten(monkeypatch)
 

@@ -12,8 +12,8 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
-from kafka_rebalance_airflow import claims, run_lock
-from kafka_rebalance_airflow.claims import Claim
+from kafka_rebalance_airflow import cluster_lock, run_lock
+from kafka_rebalance_airflow.cluster_lock import ClusterLock
 from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.operators.cancellation import AskToCancelOperator, CleanUpOperator
 from kafka_rebalance_airflow.operators.execution import (
@@ -25,7 +25,7 @@ from kafka_rebalance_airflow.operators.execution import (
 from kafka_rebalance_airflow.operators.plan import ComputePlacementOperator, SnapshotTopologyOperator, begin_run
 from kafka_rebalance_airflow.operators.recording import RecordSnapshotOperator
 from kafka_rebalance_airflow.operators.review import ReviewPlanOperator
-from kafka_rebalance_airflow.sensors.claim import ClaimClusterSensor
+from kafka_rebalance_airflow.sensors.cluster_lock import ClusterLockSensor
 from kafka_rebalance_airflow.sensors.reassignment import VerifyPlanSensor
 from kafka_rebalance_airflow.triggers.reassignment import PlanTrigger
 from rebalance_lib.artifacts import Artifacts
@@ -69,7 +69,7 @@ class Airflow:
 def airflow(tmp_path, monkeypatch, kafka):
     monkeypatch.setenv("AIRFLOW_CONN_K", json.dumps({"conn_type": "kafka", "host": kafka.bootstrap_servers}))
     monkeypatch.setenv("AIRFLOW__KAFKA_REBALANCE__ARTIFACTS", tmp_path.as_uri())
-    monkeypatch.setattr(claims, "SETTLING_SECONDS", 0.0)
+    monkeypatch.setattr(cluster_lock, "SETTLING_SECONDS", 0.0)
     monkeypatch.setattr(HITLOperator, "execute", lambda *_: None)
     monkeypatch.setattr(SparkSubmitOperator, "execute", lambda *_: None)
     return Airflow()
@@ -132,7 +132,7 @@ def test_a_run_that_was_never_approved_cancels_nothing(airflow, cluster, topic, 
     if answer:
         unapproved.artifacts.write_json("review.json", answer)
     _, step = moving(airflow.context("moves"), cluster, goal, SLOW)
-    airflow.active.discard((DAG, "moves"))  # no claim holds, and still it is not its own
+    airflow.active.discard((DAG, "moves"))  # no cluster lock holds, and still it is not its own
     remove = RemoveThrottleOperator(task_id="remove_throttle", kafka_conn_id="k", run_uri=unapproved.uri)
     assert remove.execute(airflow.context("unapproved")) == {"topics": 0, "brokers": []}
     assert clean_up(airflow, "unapproved") == {"topics": 0, "brokers": []}
@@ -187,8 +187,8 @@ def ask(airflow, run_id):
 
 def test_a_run_that_waits_for_its_turn_can_be_cancelled(airflow, cluster):
     first, second = airflow.context("one"), airflow.context("two")
-    assert Claim(cluster.cluster_id(), first).take() is None
-    sensor = ClaimClusterSensor(task_id="claim_cluster", kafka_conn_id="k")
+    assert ClusterLock(cluster.cluster_id(), first).take() is None
+    sensor = ClusterLockSensor(task_id="claim_cluster", kafka_conn_id="k")
     assert not sensor.poke(second)
     assert ask(airflow, "two") == run_uri(DAG, "two")
     with pytest.raises(AirflowFailException, match="cancel requested by ada"):

@@ -12,7 +12,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import BaseNotifier
 from airflow.sdk.execution_time.xcom import XCom
 
-from kafka_rebalance_airflow import claims, notifications
+from kafka_rebalance_airflow import cluster_lock, notifications
 from kafka_rebalance_airflow.factories import rebalance_dag, rollback_dag, snapshot_dag
 from kafka_rebalance_airflow.notifications import EVENTS, VARIABLE, notify
 from kafka_rebalance_airflow.operators.execution import ExecutePlanOperator, FinalizeOperator
@@ -114,7 +114,7 @@ def root(tmp_path, monkeypatch, kafka):
     """Where runs keep their artifacts; the connection ``k`` leads to the cluster, and nobody answers reviews."""
     monkeypatch.setenv("AIRFLOW_CONN_K", json.dumps({"conn_type": "kafka", "host": kafka.bootstrap_servers}))
     monkeypatch.setenv("AIRFLOW__KAFKA_REBALANCE__ARTIFACTS", tmp_path.as_uri())
-    monkeypatch.setattr(claims, "SETTLING_SECONDS", 0.0)
+    monkeypatch.setattr(cluster_lock, "SETTLING_SECONDS", 0.0)
     monkeypatch.setattr(HITLOperator, "execute", lambda *_: None)
     return tmp_path
 

@@ -16,7 +16,6 @@ from rebalance_lib.execution.throttles.maintain import ThrottleMaintainer
 from rebalance_lib.plan.pace import MOVES_IN_CLUSTER, Pace
 from rebalance_lib.plan.waves import Move, Waves
 from rebalance_lib.topology import TopicPartition
-from simulator import running
 from simulator.client import SimulatedClient
 from simulator.cluster import SimulatedCluster
 from simulator.configs import FOLLOWER_RATE
@@ -24,7 +23,6 @@ from simulator.operator import Said
 from simulator.running import run_schedule
 from simulator.schedule import Schedule
 from simulator.shape import Fault, PartitionShape, Planned, TopicShape
-from simulator.world import World
 from tests.simulator.planted import PLANTS, planted
 from tests.simulator.small import MB, SMALL
 
@@ -44,21 +42,6 @@ def test_each_point_that_an_invariant_can_judge_has_a_schedule():
     points = {int(path.name[:2]) for path in SCHEDULES}
     assert points == {1, 2, 3, 4, 5, 6, 7, 11, 12}
     assert {json.loads(path.read_text())["plant"] for path in SCHEDULES} <= PLANTS.keys()
-
-
-@pytest.fixture
-def play(monkeypatch):
-    """Runs a schedule without a violation, and gives back its world."""
-
-    def run(schedule):
-        worlds = []
-        monkeypatch.setattr(
-            running, "World", lambda *args, **options: worlds.append(World(*args, **options)) or worlds[-1]
-        )
-        assert run_schedule(schedule).violations == []
-        return worlds[0]
-
-    return run
 
 
 # Point 8: a hung broker does not make every check write throttles again.

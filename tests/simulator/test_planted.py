@@ -18,7 +18,7 @@ FOUND: dict[str, tuple[int, str]] = {
     "caps do not count after a restart": (4, "caps"),
     "disk reserve is ignored": (7, "disk_reserve"),
     "copies under way take no disk space": (9, "disk_reserve"),
-    "unknown size counts as zero": (125, "caps"),
+    "unknown size counts as zero": (804, "caps"),
     "one batch is not listed": (3, "throttled"),
     "deleted lists are not set again": (193, "throttled"),
     "deleted rates are not set again": (95, "throttled"),

@@ -24,7 +24,7 @@ from kafka_rebalance_airflow.operators.execution import (
 )
 from kafka_rebalance_airflow.operators.form import CheckFormOperator
 from kafka_rebalance_airflow.operators.review import ReviewPlanOperator
-from kafka_rebalance_airflow.sensors.claim import ClaimClusterSensor
+from kafka_rebalance_airflow.sensors.cluster_lock import ClusterLockSensor
 from kafka_rebalance_airflow.sensors.reassignment import VerifyPlanSensor
 from kafka_rebalance_airflow.sensors.review import RemindReviewersSensor
 
@@ -43,7 +43,7 @@ def form_field(name: str) -> str:
 def first_steps() -> BaseOperator:
     """Check the form, and wait for the cluster lock; returns the last of them."""
     check_form = CheckFormOperator(task_id="check_form")
-    claim_cluster = ClaimClusterSensor(
+    claim_cluster = ClusterLockSensor(
         task_id="claim_cluster",
         kafka_conn_id=KAFKA,
         on_busy="{{ params.on_busy }}",

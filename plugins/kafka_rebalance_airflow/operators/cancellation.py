@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from kafka_rebalance_airflow.claims import ACTIVE
 from kafka_rebalance_airflow.clean_up import clean_up_run, pending_cancels
+from kafka_rebalance_airflow.cluster_lock import ACTIVE
 from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.operators.plan import find_run
 from kafka_rebalance_airflow.sensors.review import WAITING

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from kafka_rebalance_airflow.claims import take_claim
 from kafka_rebalance_airflow.clean_up import clean_up_run, honour_cancels, refuse_if_cancelled
+from kafka_rebalance_airflow.cluster_lock import lock_cluster
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 from kafka_rebalance_airflow.links import PlanPageLink
 from kafka_rebalance_airflow.notifications import FINISHED, STARTED, notify_from
@@ -64,7 +64,7 @@ class ArmOperator(PlanOperator):
         except DriftError as error:
             raise AirflowFailException(str(error)) from error
         refuse_if_cancelled(context, run)
-        take_claim(context, run.snapshot().cluster_id)
+        lock_cluster(context, run.snapshot().cluster_id)
         self.log.info("armed: remove_throttle and finalize now run whatever happens")
 
 
@@ -119,7 +119,7 @@ class ApplyThrottleOperator(ExecutionOperator):
 
         run = Run(self.run_uri)
         job, settings = run.job(self.approved_digest), self.read_settings()
-        take_claim(context, job.cluster_id)
+        lock_cluster(context, job.cluster_id)
         with self.open_cluster() as cluster, execution_lock(run, cluster.clock):
             brokers = begin_execution(cluster, job, settings, self.log)
         return {"rate": settings.pace.throttle, "brokers": brokers}
@@ -138,7 +138,7 @@ class ExecutePlanOperator(ExecutionOperator):
 
         run = Run(self.run_uri)
         job, settings = run.job(self.approved_digest), self.read_settings()
-        take_claim(context, job.cluster_id)
+        lock_cluster(context, job.cluster_id)
         with self.open_cluster() as cluster, execution_lock(run, cluster.clock) as watch:
             begin_execution(cluster, job, settings, self.log)
             if added := add_partitions(cluster, job):

@@ -10,7 +10,7 @@ from airflow.sdk import BaseSensorOperator
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-CARRYING = ("apply_throttle", "execute_plan", "verify_plan", "remove_throttle")
+EXECUTION_TASKS = ("apply_throttle", "execute_plan", "verify_plan", "remove_throttle")
 AT_WORK = ("running", "deferred", "queued", "scheduled", "up_for_retry", "up_for_reschedule", "restarting")
 
 
@@ -30,7 +30,9 @@ class RunAtRestSensor(BaseSensorOperator):
 
     def poke(self, context: Context) -> bool:
         """Look at the run's steps."""
-        found = context["ti"].get_task_states(dag_id=self.of_dag_id, task_ids=list(CARRYING), run_ids=[self.of_run_id])
+        found = context["ti"].get_task_states(
+            dag_id=self.of_dag_id, task_ids=list(EXECUTION_TASKS), run_ids=[self.of_run_id]
+        )
         states = found.get(self.of_run_id, {})
         busy = sorted(task for task, state in states.items() if str(state) in AT_WORK)
         if busy:

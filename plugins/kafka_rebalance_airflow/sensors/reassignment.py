@@ -55,8 +55,8 @@ class VerifyPlanSensor(BaseSensorOperator):
 
     def execute(self, context: Context) -> Any:
         """Check once; if the run has not ended by then, leave the rest to the triggerer."""
-        from kafka_rebalance_airflow.claims import take_claim
         from kafka_rebalance_airflow.clean_up import clean_up_mark
+        from kafka_rebalance_airflow.cluster_lock import lock_cluster
         from kafka_rebalance_airflow.triggers.reassignment import ENDED, PlanTrigger, keep_progress
         from rebalance_lib.errors import InvalidInputError
         from rebalance_lib.execution import Run, Settings
@@ -69,7 +69,7 @@ class VerifyPlanSensor(BaseSensorOperator):
             raise AirflowFailException(str(error)) from error
         run, settings = Run(self.run_uri), Settings.from_dict(as_object(self.settings))
         job = run.job(self.approved_digest)
-        take_claim(context, job.cluster_id)
+        lock_cluster(context, job.cluster_id)
         mark = clean_up_mark(run.artifacts)
         event = self._check(run, job, settings)
         if event is not None:

@@ -26,7 +26,7 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, PartitionMetadata, Reassignment
 from rebalance_lib.errors import ClusterError, InvalidInputError
 from rebalance_lib.execution.cancellation import check_originals, originals
-from rebalance_lib.execution.commands.plan_state import claim, live_assignment, save_rollback
+from rebalance_lib.execution.commands.plan_state import live_assignment, save_rollback, set_owner
 from rebalance_lib.execution.log_dir_moves import check_log_dirs, planned_log_dirs, start_log_dir_moves
 from rebalance_lib.execution.plan_status import PlanStatus, Status, listing
 from rebalance_lib.execution.throttles.apply import apply_log_dir_throttle, apply_throttle
@@ -142,7 +142,7 @@ def execute(
         ClusterError: Something was not accepted; the message says that throttles may be set, and how to take them off.
     """
     plan = prepared.plan
-    again = claim(state, plan, cluster.cluster_id())
+    again = set_owner(state, plan, cluster.cluster_id())
     way_back = save_rollback(state, plan, prepared.before, prepared.reassignments, again=again)
     try:
         _throttle(cluster, prepared, state, limits, prepared.foreign(again=again))

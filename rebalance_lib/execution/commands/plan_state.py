@@ -48,7 +48,7 @@ def tried(state: Artifacts, plan: Plan, cluster_id: str) -> bool:
     return state.exists(EXECUTION) or state.exists(SAVED) or state.exists(JOURNAL)
 
 
-def claim(state: Artifacts, plan: Plan, cluster_id: str) -> bool:
+def set_owner(state: Artifacts, plan: Plan, cluster_id: str) -> bool:
     """Make the directory this plan's on this cluster; returns whether it was already.
 
     Raises:

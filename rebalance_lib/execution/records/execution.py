@@ -1,7 +1,8 @@
 """When the execution of a plan began, and the ids that its topics had then.
 
-By its id, a topic that is deleted and created again under the same name is known from the one that was planned. The
-time is what a maximum run time counts from. Both outlive the process; a run that was finalized begins anew next time.
+By its id, a topic that is deleted and created again under the same name is known from the one that was planned; one
+that was missing then has an id that no topic has. The time is what a maximum run time counts from. Both outlive the
+process; a run that was finalized begins anew next time.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from rebalance_lib.execution.requests import forget_requests, read_requests
 from rebalance_lib.topology import TopicPartition
 
 EXECUTION = "execution.json"
+MISSING_ID = "missing"  # of a topic that was not there when the run began: whatever has its name later is another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ def note_begin(
             _write(job.artifacts, known)
         return known
     topics = {tp.topic for tp in job.targets}
-    ids = {tp.topic: state.topic_id for tp, state in live.items() if tp.topic in topics and state.topic_id}
+    ids = dict.fromkeys(topics - {tp.topic for tp in live}, MISSING_ID)
+    ids |= {tp.topic: state.topic_id for tp, state in live.items() if tp.topic in topics and state.topic_id}
     execution = Execution(job.cluster_id, job.plan.digest, clock.now(), ids, in_stages)
     _write(job.artifacts, execution)
     return execution
@@ -82,16 +85,20 @@ def read_execution(artifacts: Artifacts) -> Execution | None:
         return None
 
 
-def planned_ends(job: Job) -> Ends:
+def planned_ends(job: Job, *, in_stages: bool = True) -> Ends:
     """Both ends of the plan's partitions, and the ids that its topics had when its execution began.
 
     Ids that cannot be read now are not known: what must be cleaned up is cleaned up without them.
+
+    Args:
+        job: The plan.
+        in_stages: What counts where that cannot be read: whether a reassignment to a stage may be our own.
     """
     with suppress(RebalanceError):
         execution = read_execution(job.artifacts)
         if execution is not None and execution.digest == job.plan.digest and not execution.ended:
             return Ends(job.targets, job.origins, execution.topic_ids, execution.in_stages)
-    return Ends(job.targets, job.origins)
+    return Ends(job.targets, job.origins, in_stages=in_stages)
 
 
 def _write(artifacts: Artifacts, execution: Execution) -> None:

@@ -24,6 +24,7 @@ from rebalance_lib.execution.throttles.config import (
     LOG_DIR_RATE,
     RATES,
     REPLICA_LISTS,
+    UNREADABLE,
     Throttle,
     check_rate,
     fresh_configs,
@@ -84,7 +85,10 @@ def apply_throttle(
     numbers: dict[str, set[str]] = defaultdict(set)
     for tp in adopted:
         numbers[tp.topic].add(str(tp.partition))
-    change = note_entries(cluster, saved, throttle.replicas, numbers)
+    current = replica_lists(cluster, throttle.replicas)
+    if unreadable := sorted(throttle.replicas.keys() - current.keys()):
+        raise ClusterError(f"the throttle of topic {unreadable[0]} could not be set: {UNREADABLE}")
+    change = note_entries(saved, current, throttle.replicas, numbers)
     brokers = set(throttle.brokers) & cluster.alive_brokers().keys()
     before = fresh_configs(cluster, sorted(brokers), RATES)
     for broker, rates in before.items():
@@ -96,18 +100,15 @@ def apply_throttle(
 
 
 def note_entries(
-    cluster: Cluster,
     saved: SavedThrottles,
+    current: Mapping[str, Mapping[str, str]],
     wanted: Mapping[str, Mapping[str, Sequence[str]]],
     adopted: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, dict[str, Entries]]:
     """Note entries as ours; returns the change of the lists that adds them, to be made once that is written.
 
-    All of them are added, also where the list shows them: a broker that is behind may show what was removed.
+    All of them are added, also where ``current`` shows them: a broker that is behind may show what was removed.
     """
-    current = replica_lists(cluster, wanted)
-    if gone := sorted(wanted.keys() - current.keys()):
-        raise ClusterError(f"the configurations of topic {gone[0]} could not be read: is this user allowed to?")
     change: dict[str, dict[str, Entries]] = {}
     for topic, lists in wanted.items():
         for key, items in lists.items():

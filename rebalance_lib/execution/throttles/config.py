@@ -7,10 +7,11 @@ rates of each broker. Copies between the log dirs of a broker have a rate of the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rebalance_lib.cluster import Cluster, ConfigValue
+from rebalance_lib.cluster import Cluster, ConfigValue, RefusedConfigsError
+from rebalance_lib.cluster.values import Change
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
@@ -25,6 +26,7 @@ ALL_RATES = (*RATES, LOG_DIR_RATE)
 REPLICA_LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 ALL_REPLICAS = "*"
 FRESH_SECONDS = 1.0
+UNREADABLE = "its configuration could not be read: is this user allowed to?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,15 @@ def replica_lists(cluster: Cluster, topics: Iterable[str]) -> dict[str, dict[str
     """The lists of throttled replicas of these topics; topics that are gone are left out."""
     found = cluster.topic_configs(topics, REPLICA_LISTS)
     return {topic: {key: value.value for key, value in lists.items()} for topic, lists in found.items()}
+
+
+def alter_lists(cluster: Cluster, changes: Mapping[str, Mapping[str, Change]]) -> dict[str, str]:
+    """Change the lists of throttled replicas of topics; returns the topics that were refused, with the reason."""
+    try:
+        cluster.alter_topic_configs(changes)
+    except RefusedConfigsError as error:
+        return error.refused
+    return {}
 
 
 def throttled_partitions(cluster: Cluster, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:

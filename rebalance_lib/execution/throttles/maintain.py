@@ -1,14 +1,15 @@
 """Maintain the throttle of a run: for what is under way, and for nothing else.
 
-A move is throttled before it begins: its entries go into the lists of its topic, and its brokers get the rate. When it
+A move is throttled before it begins: its brokers get the rate, then its entries go into the lists of its topic. When it
 has ended its entries leave, since Kafka would throttle any follower that is listed, also one that catches up after a
 restart. Rates stay on the brokers until the run ends.
 
-    before moves begin   `prepare`: what is new in the lists, and rates on brokers that have none of ours
+    before moves begin   `prepare`: rates on brokers that have none of ours, and what is new in the lists
     at every check       `maintain`: what others removed is set again, what ended leaves, a new rate is set
 
-A move whose leader or receiver does not take the rate does not begin. Where somebody else set another rate than ours,
-theirs stays and is reported. A rate that is raised because moves stall goes back when none does any more.
+A move whose leader or receiver does not take the rate does not begin, and is not listed. Where somebody else set
+another rate than ours, theirs stays and is reported. A rate that is raised because moves stall goes back when none does
+any more.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from rebalance_lib.execution.throttles.config import (
     LOG_DIR_RATE,
     RATES,
     REPLICA_LISTS,
+    UNREADABLE,
+    alter_lists,
     check_rate,
     entries,
     fresh_configs,
@@ -64,6 +67,14 @@ class Rates:
         return between if self.between_log_dirs is None else {**between, LOG_DIR_RATE: self.between_log_dirs}
 
 
+@dataclass(frozen=True, slots=True)
+class NotSet:
+    """Where a throttle could not be set, and why: brokers without a rate, topics without their throttled replicas."""
+
+    brokers: Mapping[int, str]
+    topics: Mapping[str, str]
+
+
 class ThrottleMaintainer:
     """Maintains the throttle of one run.
 
@@ -78,6 +89,7 @@ class ThrottleMaintainer:
         self._known: SavedThrottles | None = None
         self._confirmed: dict[tuple[int, str], str] = {}  # rates that brokers took, or that are somebody else's
         self._listed_at: float | None = None  # when entries were last added to lists
+        self._refusing: set[str] = set()  # topics that are known not to take a change, while moves are under way
         self.foreign: dict[int, int] = {}
         self.silent: frozenset[int] = frozenset()
 
@@ -90,29 +102,38 @@ class ThrottleMaintainer:
 
     def prepare(
         self, moves: Collection[ThrottledMove], within: Collection[int], rates: Rates, alive: Collection[int]
-    ) -> dict[TopicPartition | int, str]:
+    ) -> dict[TopicPartition | int | str, str]:
         """Throttle moves that are about to begin, and copies between the log dirs of the brokers ``within``.
 
         Returns:
-            Why some could not be throttled, by partition, or by broker for copies within it; these must not begin.
+            Why some could not be throttled, by partition, by broker for copies within it, or by topic where that does
+            not let its throttled replicas be listed; these must not begin.
         """
         copying = [move for move in moves if move.receivers and rates.between_brokers is not None]
-        lists = _lists(copying)
         new = self._lacking(copying, within, rates, alive)
-        failed = self._set(lists, new, rates)
-        if lists or new:
+        without_rate = self._set({}, new, rates).brokers if new else {}
+        unthrottled: dict[TopicPartition | int | str, str] = {
+            broker: without_rate[broker] for broker in within if broker in without_rate
+        }
+        for move in copying:
+            for one in (move.leader, *move.receivers):
+                if one is not None and one in without_rate:
+                    reason = without_rate[one]
+                    unthrottled[move.partition] = f"the throttle of broker {one} could not be set: {reason}"
+        # What does not begin is not listed: the next check would remove its entries, and the try after it add them.
+        listed = [move for move in copying if move.partition not in unthrottled]
+        refused = self._set(_lists(listed), {}, rates).topics if listed else {}
+        for topic, reason in refused.items():
+            unthrottled[topic] = f"the throttle of topic {topic} could not be set: {reason}"
+        done = sorted(new.keys() - without_rate.keys())
+        if listed or done:
             self._journal.note(
                 events.THROTTLE_SET,
                 rate=rates.between_brokers,
                 log_dir_rate=rates.between_log_dirs,
-                brokers=sorted(new.keys() - failed.keys()),
-                partitions=len(copying),
+                brokers=done,
+                partitions=sum(move.partition.topic not in refused for move in listed),
             )
-        unthrottled: dict[TopicPartition | int, str] = {broker: failed[broker] for broker in within if broker in failed}
-        for move in copying:
-            for one in (move.leader, *move.receivers):
-                if one is not None and one in failed:
-                    unthrottled[move.partition] = f"the throttle of broker {one} could not be set: {failed[one]}"
         return unthrottled
 
     def _lacking(
@@ -133,10 +154,14 @@ class ThrottleMaintainer:
         }
         return {broker: keys for broker, keys in lacking.items() if keys}
 
-    def _set(self, lists: Lists, new: Mapping[int, Collection[str]], rates: Rates) -> dict[int, str]:
-        """Save what is there, then add entries to lists and set rates; returns the brokers that did not take them."""
+    def _set(self, lists: Lists, new: Mapping[int, Collection[str]], rates: Rates) -> NotSet:
+        """Save what is there, then add entries to lists and set rates; returns what did not take them."""
         by_key = rates.by_key()
-        change = note_entries(self._cluster, self._saved, lists) if lists else {}
+        current_lists = replica_lists(self._cluster, lists) if lists else {}
+        topics = {topic: UNREADABLE for topic in lists if topic not in current_lists}
+        lists = {topic: wanted for topic, wanted in lists.items() if topic in current_lists}
+        ours = self._saved.entries() if lists else {}
+        change = note_entries(self._saved, current_lists, lists)
         before = fresh_configs(self._cluster, sorted(new), ALL_RATES) if new else {}
         changes: dict[int, dict[str, str]] = {}
         for broker, current in before.items():
@@ -148,10 +173,30 @@ class ThrottleMaintainer:
         if change or before:
             self._saved.write()
         if change:
-            self._cluster.alter_topic_configs(change)
+            topics |= self._alter_lists(change, ours)
             self._listed_at = self._cluster.clock.monotonic()
         failed = {broker: "it does not answer" for broker in sorted(new) if broker not in before}
-        return failed | self._alter(changes)
+        return NotSet(failed | self._alter(changes), topics)
+
+    def _alter_lists(
+        self, change: Mapping[str, Mapping[str, Entries]], ours: Mapping[str, Mapping[str, set[str]]]
+    ) -> dict[str, str]:
+        """Add entries to lists, once they are saved; returns the topics that did not take them.
+
+        What such a topic had of ``ours`` before is still there; what it did not take need not be removed.
+        """
+        refused = alter_lists(self._cluster, change)
+        if refused:
+            self._saved.forget_entries(
+                {
+                    topic: {
+                        key: set(added.values) - ours.get(topic, {}).get(key, set())
+                        for key, added in change[topic].items()
+                    }
+                    for topic in refused
+                }
+            )
+        return refused
 
     def _alter(self, changes: Mapping[int, Mapping[str, str]]) -> dict[int, str]:
         """Set rates, once they are saved; returns the brokers that did not take them."""
@@ -195,8 +240,8 @@ class ThrottleMaintainer:
         if not wanted:
             return []
         failed = self._set({}, wanted, rates)
-        brokers = sorted(wanted.keys() - failed.keys())
-        for broker, reason in sorted(failed.items()):
+        brokers = sorted(wanted.keys() - failed.brokers.keys())
+        for broker, reason in sorted(failed.brokers.items()):
             self._log(f"the throttle of broker {broker} is not set yet: {reason}")
         self._journal.note(
             events.THROTTLE_SET, rate=rates.between_brokers, log_dir_rate=rates.between_log_dirs, brokers=brokers
@@ -214,7 +259,7 @@ class ThrottleMaintainer:
         self._maintain_rates(rates, alive)
         if new := self._lacking(copying, within, rates, alive):  # of brokers that were down, or do not answer
             failed = self._set({}, new, rates)
-            if done := sorted(new.keys() - failed.keys()):
+            if done := sorted(new.keys() - failed.brokers.keys()):
                 self._log(f"the throttle is set on brokers {done} too, which had none")
                 self._journal.note(events.THROTTLE_SET, rate=rates.between_brokers, brokers=done)
 
@@ -237,18 +282,32 @@ class ThrottleMaintainer:
         if lacking:
             self._list_again(lacking)
         if ended:
-            self._cluster.alter_topic_configs(ended)
-            self._saved.forget_entries(
-                {topic: {key: change.values for key, change in lists.items()} for topic, lists in ended.items()}
-            )
+            refused = alter_lists(self._cluster, ended)
+            self._report_refused(refused, "entries of moves that have ended stay in its lists of throttled replicas")
+            done = {
+                topic: {key: change.values for key, change in lists.items()}
+                for topic, lists in ended.items()
+                if topic not in refused
+            }
+            if done:
+                self._saved.forget_entries(done)
 
     def _list_again(self, lacking: Lists) -> None:
         """Add entries that their lists lack: somebody removed them, or the brokers do not show them yet."""
         listed_at, now = self._listed_at, self._cluster.clock.monotonic()
-        self._set(lacking, {}, Rates(None, None))
-        if listed_at is not None and now - listed_at > LAG_SECONDS:
-            self._log(f"somebody removed throttled replicas of {', '.join(sorted(lacking))}: they are set again")
-            self._journal.note(events.THROTTLE_CHANGED, topics=sorted(lacking), reason="removed by somebody else")
+        refused = self._set(lacking, {}, Rates(None, None)).topics
+        self._report_refused(refused, "moves of it that are under way are not throttled")
+        done = sorted(lacking.keys() - refused.keys())
+        if done and listed_at is not None and now - listed_at > LAG_SECONDS:
+            self._log(f"somebody removed throttled replicas of {', '.join(done)}: they are set again")
+            self._journal.note(events.THROTTLE_CHANGED, topics=done, reason="removed by somebody else")
+
+    def _report_refused(self, refused: Mapping[str, str], effect: str) -> None:
+        """Log topics that do not take a change, each once; the next checks try again."""
+        for topic in sorted(refused.keys() - self._refusing):
+            self._log(f"the throttle of topic {topic} could not be changed, so that {effect}: {refused[topic]}")
+            self._journal.note("throttle not changed", topics=[topic], reason=refused[topic])
+        self._refusing |= refused.keys()
 
     def _maintain_rates(self, rates: Rates, alive: Collection[int]) -> None:
         """Our brokers have the rate that is wanted now, but for those where somebody else set another one."""

@@ -15,7 +15,7 @@ throttle. A saved file that is damaged is set aside and named, and stops nobody 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,9 +23,11 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cluster import Cluster, ConfigValue, Entries, Reassignment
 from rebalance_lib.cluster.values import DYNAMIC
 from rebalance_lib.errors import ClusterError, RebalanceError
+from rebalance_lib.execution.metadata_lag import LAG_SECONDS
 from rebalance_lib.execution.plan_status import listing
 from rebalance_lib.execution.throttles.config import (
     ALL_REPLICAS,
+    alter_lists,
     current_throttles,
     dynamic_rates,
     entries,
@@ -48,6 +50,7 @@ from rebalance_lib.topology import TopicPartition
 
 STATE = ".state"  # how the directory beside a plan's file ends
 READ_BACK_SECONDS = 15.0
+READ_AGAIN_SECONDS = 0.5
 SILENT = "it does not answer; run the restore again when it does"
 DOWN = "not alive; run the restore again when it is back"
 
@@ -100,7 +103,7 @@ def _restore_brokers(cluster: Cluster, saved: SavedThrottles, restored: Restored
     moving = {broker for entry in reassignments.values() for broker in entry.replicas}
     noted = saved.brokers
     keys = sorted({key for rates in noted.values() for key in rates})
-    current = fresh_configs(cluster, sorted(noted.keys() & alive), keys)
+    current = _doubted_again(cluster, noted, fresh_configs(cluster, sorted(noted.keys() & alive), keys), keys)
     goals: dict[int, Goal] = {}
     for broker, rates in noted.items():
         where = f"broker {broker}"
@@ -126,6 +129,22 @@ def _restore_brokers(cluster: Cluster, saved: SavedThrottles, restored: Restored
     restored.brokers.extend(broker for broker in done if broker not in restored.foreign and broker in registered)
     if done:
         _forget(restored, [f"broker {broker}" for broker in done], lambda: saved.forget_brokers(done))
+
+
+def _doubted_again(
+    cluster: Cluster,
+    noted: Mapping[int, Mapping[str, Mapping[str, Any]]],
+    current: dict[int, dict[str, ConfigValue]],
+    keys: Sequence[str],
+) -> dict[int, dict[str, ConfigValue]]:
+    """Read brokers that show a rate of somebody else again: one that lags may not show yet that ours replaced it."""
+    deadline = cluster.clock.monotonic() + LAG_SECONDS
+    while True:
+        doubted = [broker for broker in sorted(current) if _goal(noted[broker], current[broker], used=False).foreign]
+        if not doubted or cluster.clock.monotonic() > deadline:
+            return current
+        cluster.clock.sleep(READ_AGAIN_SECONDS)
+        current = current | fresh_configs(cluster, doubted, keys)
 
 
 def _forget(restored: Restored, places: Iterable[str], forget: Callable[[], None]) -> None:
@@ -274,7 +293,8 @@ def _restore_topics(cluster: Cluster, added: Mapping[str, Mapping[str, Collectio
         there = {tp.topic for tp in cluster.partitions(own)}  # else deleted meanwhile, and its configuration with it
         pending = {topic: lists for topic, lists in own.items() if topic in there}
         current = replica_lists(cluster, pending)
-        cluster.alter_topic_configs(
+        refused = alter_lists(
+            cluster,
             {
                 topic: {
                     key: Entries(tuple(sorted(items)), out=True)
@@ -282,20 +302,22 @@ def _restore_topics(cluster: Cluster, added: Mapping[str, Mapping[str, Collectio
                     if current.get(topic, {}).get(key) != ALL_REPLICAS
                 }
                 for topic, lists in pending.items()
-            }
+            },
         )
+        pending = {topic: lists for topic, lists in pending.items() if topic not in refused}
         left = _wait_until_out(cluster, pending)
         current = replica_lists(cluster, pending)
-        cluster.alter_topic_configs(
+        refused |= alter_lists(
+            cluster,
             {
                 topic: {key: None for key in lists if key not in current[topic]}
                 for topic, lists in pending.items()
                 if topic not in left and topic in current
-            }
+            },
         )
     except ClusterError as error:
         return dict.fromkeys(own, str(error))
-    return dict.fromkeys(left, f"it still shows our entries after {READ_BACK_SECONDS:.0f} s")
+    return refused | dict.fromkeys(left, f"it still shows our entries after {READ_BACK_SECONDS:.0f} s")
 
 
 def _with_entries(

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from kafka_rebalance_airflow import claims
-from kafka_rebalance_airflow.claims import Claim
-from kafka_rebalance_airflow.sensors.claim import ClaimClusterSensor
+from kafka_rebalance_airflow import cluster_lock
+from kafka_rebalance_airflow.cluster_lock import ClusterLock
+from kafka_rebalance_airflow.sensors.cluster_lock import ClusterLockSensor
 from rebalance_lib.topology import TopicPartition
 
 
@@ -18,7 +18,7 @@ from rebalance_lib.topology import TopicPartition
 def active(tmp_path, monkeypatch):
     """The runs that Airflow calls active."""
     monkeypatch.setenv("AIRFLOW__KAFKA_REBALANCE__ARTIFACTS", tmp_path.as_uri())
-    monkeypatch.setattr(claims, "SETTLING_SECONDS", 0.0)
+    monkeypatch.setattr(cluster_lock, "SETTLING_SECONDS", 0.0)
     return set()
 
 
@@ -38,25 +38,25 @@ def context(active):
 
 def test_the_first_has_it_for_as_long_as_it_is_active(active, context):
     active.add(("kafka_rebalance", "one"))
-    assert Claim("c", context("one")).take() is None
-    other = Claim("c", context("two", "another_dag")).take()
+    assert ClusterLock("c", context("one")).take() is None
+    other = ClusterLock("c", context("two", "another_dag")).take()
     assert (other["dag_id"], other["run_id"]) == ("kafka_rebalance", "one")
-    assert Claim("c", context("one")).take() is None, "cleared and run again, it still has it"
-    assert Claim("d", context("two")).take() is None, "another cluster"
+    assert ClusterLock("c", context("one")).take() is None, "cleared and run again, it still has it"
+    assert ClusterLock("d", context("two")).take() is None, "another cluster"
     active.clear()
-    assert Claim("c", context("two")).take() is None
+    assert ClusterLock("c", context("two")).take() is None
 
 
 def test_of_two_that_come_in_the_same_moment_one_has_it(active, context, monkeypatch):
     active |= {("kafka_rebalance", "one"), ("kafka_rebalance", "two")}
-    first, second = Claim("c", context("one")), Claim("c", context("two"))
+    first, second = ClusterLock("c", context("one")), ClusterLock("c", context("two"))
     taken = []
 
     def meanwhile(_):
-        monkeypatch.setattr(claims.time, "sleep", lambda _: None)
+        monkeypatch.setattr(cluster_lock.time, "sleep", lambda _: None)
         second._directory.write_json(second._file, second._mine)  # it had looked before the first one wrote
 
-    monkeypatch.setattr(claims.time, "sleep", meanwhile)
+    monkeypatch.setattr(cluster_lock.time, "sleep", meanwhile)
     taken.append(first.take())
     taken.append(second.take())
     assert [one and one["run_id"] for one in taken] == ["two", None]
@@ -65,7 +65,7 @@ def test_of_two_that_come_in_the_same_moment_one_has_it(active, context, monkeyp
 @pytest.fixture
 def sensor(monkeypatch, kafka):
     monkeypatch.setenv("AIRFLOW_CONN_K", json.dumps({"conn_type": "kafka", "host": kafka.bootstrap_servers}))
-    return lambda on_busy: ClaimClusterSensor(task_id="claim", kafka_conn_id="k", on_busy=on_busy)
+    return lambda on_busy: ClusterLockSensor(task_id="claim", kafka_conn_id="k", on_busy=on_busy)
 
 
 def test_a_second_run_waits_or_fails_with_the_name_of_the_first(sensor, active, context, cluster):

@@ -20,7 +20,7 @@ ACTIVE = ["running", "queued", "restarting"]
 SETTLING_SECONDS = 1.0
 
 
-class Claim:
+class ClusterLock:
     """The lock of a cluster, as one run sees it.
 
     It is a file beside the runs, named by Kafka's id of the cluster, so that DAGs and connections of one cluster share
@@ -77,13 +77,13 @@ class Claim:
         return self.other()
 
 
-def take_claim(context: Context, cluster_id: str) -> None:
+def lock_cluster(context: Context, cluster_id: str) -> None:
     """Lock a cluster for a run that is about to change it: one that was cleared may find another run on it.
 
     Raises:
         AirflowFailException: Another run holds the lock.
     """
-    if other := Claim(cluster_id, context).take():
+    if other := ClusterLock(cluster_id, context).take():
         raise AirflowFailException(f"{describe(other)}: clear this task again when it has ended")
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from kafka_rebalance_airflow.claims import Claim, describe
 from kafka_rebalance_airflow.clean_up import refuse_if_cancelled
+from kafka_rebalance_airflow.cluster_lock import ClusterLock, describe
 from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rebalance_lib.cluster import Cluster
 
 
-class ClaimClusterSensor(BaseSensorOperator):
+class ClusterLockSensor(BaseSensorOperator):
     """Lock a cluster for this run; as long as another run holds the lock, or another tool moves replicas, wait or fail.
 
     Runs of this Airflow are known by their locks; who moves replicas from outside, from another Airflow too, is seen
@@ -43,9 +43,9 @@ class ClaimClusterSensor(BaseSensorOperator):
 
         refuse_if_cancelled(context, Run(run_uri(context["dag"].dag_id, context["run_id"])))
         with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
-            claim = Claim(cluster.cluster_id(), context)
-            busy = self._moves(cluster, claim)
-            if busy is None and (other := claim.take()):
+            lock = ClusterLock(cluster.cluster_id(), context)
+            busy = self._moves(cluster, lock)
+            if busy is None and (other := lock.take()):
                 busy = describe(other)
         if busy is None:
             return True
@@ -54,9 +54,9 @@ class ClaimClusterSensor(BaseSensorOperator):
         self.log.info("waiting: %s", busy)
         return False
 
-    def _moves(self, cluster: Cluster, claim: Claim) -> str | None:
+    def _moves(self, cluster: Cluster, lock: ClusterLock) -> str | None:
         """Who moves replicas though no run holds the lock; moves of this one, cleared and run again, are its own."""
-        moving = [] if claim.own() or claim.other() else sorted(map(str, cluster.reassignments()))
+        moving = [] if lock.own() or lock.other() else sorted(map(str, cluster.reassignments()))
         if not moving:
             return None
         named = ", ".join(moving[:5]) + (", ..." if len(moving) > 5 else "")
