@@ -76,10 +76,13 @@ def _by_total(problem: Problem, loads: Loads, counted: Flags) -> float:
 def _rack_limits(problem: Problem, loads: Loads) -> Floats:
     """The most that each rack may hold: of movable partitions as many replicas as the rule lets it, and the rest."""
     movable = problem.movable
-    copies = np.minimum(problem.in_rack, problem.most_in_rack[movable, None])
-    rest = problem.replicas_in_rack[~movable]
-    limits: Floats = loads.per_replica[movable] @ copies + loads.per_replica[~movable] @ rest
-    return limits * (1 + ROUNDING)
+    by_level = np.bincount(problem.most_in_rack[movable], loads.per_replica[movable])
+    limits = by_level @ np.minimum(problem.in_rack, np.arange(len(by_level))[:, None])
+    rest = np.flatnonzero(~movable[problem.slot_partition] & (problem.broker >= 0))
+    rest = rest[problem.rack[problem.broker[rest]] >= 0]
+    of_rest = loads.per_replica[problem.slot_partition[rest]]
+    limits = limits + np.bincount(problem.rack[problem.broker[rest]], of_rest, problem.racks)
+    return np.asarray(limits * (1 + ROUNDING), np.float64)
 
 
 def _by_one_partition(problem: Problem, loads: Loads, counted: Flags) -> float:

@@ -126,35 +126,45 @@ class Problem:
         return np.bincount(self.rack[~self.leaves & (self.rack >= 0)], minlength=self.racks)
 
     @cached_property
-    def replicas_in_rack(self) -> Ints:
-        """By partition and rack: its replicas there now; those without a rack are in none."""
+    def _cells(self) -> tuple[Ints, Ints, Ints]:
+        """Partition, rack and number of replicas, where there are any: a table of both would not fit into memory."""
         rack = np.where(self.broker >= 0, self.rack[self.broker], -1) if self.brokers else self.broker
         known = rack >= 0
-        cell = self.slot_partition[known] * self.racks + rack[known]
-        return np.bincount(cell, minlength=self.partitions * self.racks).reshape(-1, self.racks)
+        cell, count = np.unique(self.slot_partition[known] * self.racks + rack[known], return_counts=True)
+        return cell // self.racks, cell % self.racks, count
+
+    @cached_property
+    def slots_by_level(self) -> Ints:
+        """By number: how many replicas of a partition fit if no rack holds more than that many."""
+        levels = np.arange(int(self.replication_factor.max(initial=0)) + 1)
+        return np.asarray(np.minimum(self.in_rack, levels[:, None]).sum(axis=1), np.int64)
 
     @cached_property
     def most_in_rack(self) -> Ints:
         """By partition: how many of its replicas a rack may hold."""
-        spread, factor = self.replicas_in_rack, self.replication_factor
-        fullest = spread.max(axis=1, initial=0)
+        partition, _, count = self._cells
+        factor = self.replication_factor
+        fullest = np.zeros(self.partitions, np.int64)
+        np.maximum.at(fullest, partition, count)
         if self.leaves.any():
-            levels = np.arange(int(factor.max(initial=0)) + 1)
-            slots = np.minimum(self.in_rack, levels[:, None]).sum(axis=1)
-            fullest = np.maximum(fullest, np.searchsorted(slots, factor))
-        return np.asarray(np.where(spread.sum(axis=1) == factor, fullest, factor), np.int64)
+            fullest = np.maximum(fullest, np.searchsorted(self.slots_by_level, factor))
+        racked = np.bincount(partition, count, self.partitions) == factor
+        return np.asarray(np.where(racked, fullest, factor), np.int64)
 
     @cached_property
     def fewest_racks(self) -> Ints:
         """By partition: the racks it must at least be in."""
-        now = np.asarray(np.count_nonzero(self.replicas_in_rack, axis=1), np.int64)
+        now = np.bincount(self._cells[0], minlength=self.partitions)
         return np.minimum(np.minimum(now, self.replication_factor), np.count_nonzero(self.in_rack))
 
     @cached_property
     def racks_are_closed(self) -> bool:
         """Whether no movable replica can change its rack: each holds as many of a partition as it can, and must."""
-        movable = self.movable
         if self.racks < 2 or np.any(self.rack[~self.leaves] < 0):
             return False
-        room = np.minimum(self.in_rack, self.most_in_rack[movable, None])
-        return bool(np.array_equal(room, self.replicas_in_rack[movable]))
+        partition, rack, count = self._cells
+        most = np.minimum(self.most_in_rack, len(self.slots_by_level) - 1)
+        full = (self.slots_by_level[most] == self.replication_factor) | ~self.movable
+        placed = np.bincount(partition, count, self.partitions) == self.replication_factor
+        fits = (count <= self.in_rack[rack]) | ~self.movable[partition]
+        return bool(full.all() and placed[self.movable].all() and fits.all())
