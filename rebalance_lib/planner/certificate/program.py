@@ -195,14 +195,12 @@ class Program:
         columns = np.flatnonzero(chosen[: self._replicas])
         return self.partition[columns], self.broker[columns]
 
-    def columns_of(self, has: Flags, leader: Ints) -> Flags:
+    def columns_of(self, has: Flags, leader: Ints) -> tuple[Ints, Flags]:
         """A placement as columns: whether each partition has a replica on each broker, and who leads it."""
-        chosen = np.zeros(self._integral, np.bool_)
-        count = self._replicas
-        chosen[:count] = has[self.partition[:count], self.broker[:count]]
-        if len(self._leader):
-            chosen[self._leader] = leader[self.partition[self._leader]] == self.broker[self._leader]
-        return chosen
+        columns = np.append(np.arange(self._replicas), self._leader)
+        holds = has[self.partition[: self._replicas], self.broker[: self._replicas]]
+        leads = leader[self.partition[self._leader]] == self.broker[self._leader]
+        return columns, np.append(holds, leads)
 
     def solve(
         self,
@@ -210,7 +208,7 @@ class Program:
         *,
         nodes: int,
         gap: float = 0.0,
-        start: Flags | None = None,
+        start: tuple[Ints, Flags] | None = None,
         seconds: float = highspy.kHighsInf,
     ) -> Solution:
         """Minimise, up to a part of the objective, from a start if there is one."""
@@ -242,8 +240,8 @@ class Program:
             solver.setOptionValue(option, value)
         solver.passModel(program)
         if start is not None:
-            # Only whole numbers: HiGHS works out the others.
-            solver.setSolution(len(start), np.arange(len(start), dtype=np.int32), start.astype(np.float64))
+            columns, values = start  # HiGHS works out the others
+            solver.setSolution(len(columns), columns.astype(np.int32), values.astype(np.float64))
         solver.run()
         status = solver.getModelStatus()
         if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
