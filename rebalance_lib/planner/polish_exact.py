@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
     from rebalance_lib.planner.certificate.problem import Flags, Floats, Ints
 
-# Tried on `gen.py skew`, 2,000 partitions and 12 brokers, all five loads, 8 seconds from 1.31 times the bound: these
-# came to 1.17; 500 variables to 1.28, as they take a second each; 3 brokers and 80 variables to 1.22.
+# Tried on `gen.py skew`, 2,000 partitions and 12 brokers, five loads, one run of 8 seconds each on a busy machine, from
+# 1.31 times the bound: 5 brokers and 500 variables came to 1.28 in 9 rounds, 3 and 80 to 1.22 in 453, 4 and 120 to 1.21
+# in 269; drawing large partitions more often, 1.17. How many rounds there were differs fourfold between runs.
 BROKERS = 4  # of a round
 VARIABLES = 120
 NODES = 40

