@@ -1,0 +1,257 @@
+"""How even a load could be at all: a lower bound on the most loaded broker, over its share.
+
+Why it is a bound: each of these holds for every allowed placement, and the largest is taken.
+
+- *Total.* If no broker is above ``level`` times its share, the brokers together hold at most the sum of these, a rack
+  at most what the rule of racks lets it have, a broker that takes nothing at most what it has now; and that must be
+  enough for all replicas. A broker holds at least what may not leave it.
+- *One partition.* Its replicas are on distinct brokers, so one of them is on a broker whose share is at most the r-th
+  largest of those it may be on, r being the replication factor.
+- *Some large ones.* Of the n * j + 1 largest replicas some broker holds j + 1, and these are not less than the smallest
+  ones among them. And a broker at ``level`` has space for ``floor(level * share / smallest)`` of them.
+
+`best_order` is for loads of leaders where the sets of replicas are given: any weights of brokers for which shares add
+up to 1 bound the level from below by ``sum(load * least weight of its replicas)``, by weak duality of the linear
+program that splits each partition's load over its replicas.
+
+Example:
+    Three brokers with a share of 4 each and replicas of 7, 3 and 2: the total allows a level of 1, the largest replica
+    7/4. With replicas of 3, 3, 3 and 3 instead, two of the four are on one broker: 6/4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import highspy
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from rebalance_lib.planner.certificate.problem import Flags, Floats, Ints, Loads, Problem
+
+HALVINGS = 60
+ROUNDING = 1e-12
+PREFIXES = 64  # how many numbers of large replicas are tried
+ORDER_VARIABLES = 30_000  # beyond, weights are adjusted step by step instead of by HiGHS
+STEPS = 30  # of adjusting them: 1.4 s in all with 300,000 replicas
+NEAR = 1e-4  # of the level that was reached: a bound that near needs no improvement
+
+
+def best_possible(problem: Problem, loads: Loads) -> float:
+    """No allowed placement has a lower maximum of load over share; 0 if nobody has a share."""
+    counted = (loads.share > 0) & ~problem.leaves
+    if not counted.any():
+        return 0.0
+    if loads.led:
+        bound = _best_led(problem, loads, counted)
+    else:
+        bound = max(_by_total(problem, loads, counted), _by_one_partition(problem, loads, counted))
+        if not (problem.takes & ~problem.leaves & ~counted).any():
+            bound = max(bound, _by_many(problem, loads, counted))
+    return 1.0 if 1 - 1e-9 < bound < 1 else bound  # a rounding error below
+
+
+def _by_total(problem: Problem, loads: Loads, counted: Flags) -> float:
+    fixed, now = problem.held(loads, problem.holds_back), problem.held(loads)
+    total = float((loads.per_replica * problem.replication_factor).sum())
+    unplaced = (problem.broker < 0) & ~problem.must_leave
+    total -= float(loads.per_replica[problem.slot_partition[unplaced]].sum())
+    uncounted = np.where(problem.leaves, fixed, np.where(problem.takes, np.inf, now))
+    rack = np.where(problem.rack < 0, problem.racks, problem.rack)
+    limit = np.append(_rack_limits(problem, loads), np.inf)
+
+    def enough(level: float) -> bool:
+        space = np.maximum(level * loads.share, fixed)
+        space = np.where(problem.takes, space, np.minimum(space, now))
+        in_rack = np.bincount(rack, np.where(counted, space, uncounted), problem.racks + 1)
+        return float(np.minimum(in_rack, limit).sum()) >= total * (1 - ROUNDING)
+
+    return _lowest(enough, float((fixed[counted] / loads.share[counted]).max()))
+
+
+def _rack_limits(problem: Problem, loads: Loads) -> Floats:
+    """The most that each rack may hold: of movable partitions as many replicas as the rule lets it, and the rest."""
+    movable = problem.movable
+    by_level = np.bincount(problem.most_in_rack[movable], loads.per_replica[movable])
+    limits = by_level @ np.minimum(problem.in_rack, np.arange(len(by_level))[:, None])
+    rest = np.flatnonzero(~movable[problem.slot_partition] & (problem.broker >= 0))
+    rest = rest[problem.rack[problem.broker[rest]] >= 0]
+    of_rest = loads.per_replica[problem.slot_partition[rest]]
+    limits = limits + np.bincount(problem.rack[problem.broker[rest]], of_rest, problem.racks)
+    return np.asarray(limits * (1 + ROUNDING), np.float64)
+
+
+def _by_one_partition(problem: Problem, loads: Loads, counted: Flags) -> float:
+    """Of each replication factor and rule of racks, the largest partition."""
+    bound = 0.0
+    movable = np.flatnonzero(problem.movable & (problem.replication_factor > 0))
+    share = np.where(counted, loads.share, np.inf)
+    kind = problem.replication_factor * (int(problem.most_in_rack.max(initial=0)) + 1) + problem.most_in_rack
+    for one in np.unique(kind[movable]).tolist():
+        those = movable[kind[movable] == one]
+        p = int(those[loads.per_replica[those].argmax()])
+        hosts = problem.takes.copy()
+        here = problem.broker[problem.offsets[p] : problem.offsets[p + 1]]
+        hosts[here[here >= 0]] = True
+        order = np.flatnonzero(hosts & ~problem.leaves)
+        order = order[np.argsort(-share[order], kind="stable")]
+        chosen = order[_among_first(problem.rack[order], int(problem.most_in_rack[p]))]
+        factor = int(problem.replication_factor[p])
+        if factor <= len(chosen):
+            bound = max(bound, float(loads.per_replica[p] / share[chosen[factor - 1]]))
+    return bound
+
+
+def _among_first(rack: NDArray[np.int32], most: int) -> Flags:
+    """Whether each is among the first so many of its rack; those without a rack always are."""
+    earlier = np.zeros(len(rack), np.int64)
+    for one in np.unique(rack).tolist():
+        earlier[rack == one] = np.arange(np.count_nonzero(rack == one))
+    return np.asarray((earlier < most) | (rack < 0))
+
+
+def _by_many(problem: Problem, loads: Loads, counted: Flags) -> float:
+    here = problem.must_leave | (problem.broker >= 0) & counted[problem.broker]
+    if not problem.racks_are_closed:
+        return _pigeonhole(loads.per_replica[problem.slot_partition[here]], loads.share[counted])
+    bound = 0.0
+    for rack in range(problem.racks):
+        inside = here & (problem.rack[problem.broker] == rack)
+        brokers = counted & (problem.rack == rack)
+        if brokers.any():
+            bound = max(bound, _pigeonhole(loads.per_replica[problem.slot_partition[inside]], loads.share[brokers]))
+    return bound
+
+
+def _pigeonhole(items: Floats, share: Floats) -> float:
+    """The level at which there is space for the largest items, for several numbers of them."""
+    brokers, largest = len(share), float(share.max())
+    items = np.sort(items[items > 0])[::-1]
+    if not len(items):
+        return 0.0
+    summed = np.append(0.0, np.cumsum(items))
+    bound = 0.0
+    for j in range(min(PREFIXES, (len(items) - 1) // brokers + 1)):
+        count = brokers * j + 1
+        bound = max(bound, float(summed[count] - summed[count - j - 1]) / largest * (1 - ROUNDING))
+    numbers = {len(items), *(brokers * j + 1 for j in range(1, PREFIXES)), *range(1, min(brokers, PREFIXES))}
+    for count in sorted(number for number in numbers if number <= len(items)):
+        space = share / items[count - 1]
+
+        def enough(level: float, space: Floats = space, count: int = count) -> bool:
+            return float(np.floor(level * space + 1e-9).sum()) >= count
+
+        if not enough(bound):
+            bound = _lowest(enough, bound)
+    return bound
+
+
+def _lowest(enough: Callable[[float], bool], low: float) -> float:
+    """The lowest level that is enough, or a little less."""
+    if enough(low):
+        return low
+    high = max(1.0, 2 * low)
+    while not enough(high):
+        low, high = high, 2 * high
+        if high > 1e18:
+            return np.inf
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _best_led(problem: Problem, loads: Loads, counted: Flags) -> float:
+    """Replicas may move, so any broker with a share may lead any movable partition."""
+    has = problem.replication_factor > 0
+    leader = np.full(problem.partitions, -1, np.int64)
+    leader[has] = problem.broker[problem.offsets[:-1][has]]
+    moves = has & problem.movable & ((leader < 0) | problem.leaves[leader])
+    inside = moves | (leader >= 0) & counted[leader]
+    fixed = np.bincount(
+        leader[inside & ~problem.movable], loads.per_replica[inside & ~problem.movable], minlength=problem.brokers
+    )
+    total = float(loads.per_replica[inside].sum())
+
+    def enough(level: float) -> bool:
+        return float(np.maximum(level * loads.share, fixed)[counted].sum()) >= total * (1 - ROUNDING)
+
+    bound = _lowest(enough, float((fixed[counted] / loads.share[counted]).max()))
+    return max(bound, _pigeonhole(loads.per_replica[inside], loads.share[counted]))
+
+
+def best_order(
+    offsets: Ints, broker: NDArray[np.int32], loads: Loads, may_change: Flags, *, reached: float = np.inf
+) -> float:
+    """A lower bound on the most loaded leader, over its share, if replicas stay in these sets and only orders change.
+
+    A partition marked in ``may_change`` may be led by any of its replicas whose broker has a share, another one by its
+    first. What only brokers without a share could lead is left out. ``reached`` is the level of a known order: a bound
+    near it is not improved further.
+    """
+    factor = np.diff(offsets)
+    partition = np.repeat(np.arange(len(factor)), factor)
+    first = np.zeros(len(broker), np.bool_)
+    first[offsets[:-1][factor > 0]] = True
+    allowed = (broker >= 0) & np.where(may_change[partition], loads.share[broker] > 0, first)
+    slots = np.flatnonzero(allowed & (loads.share[broker] > 0) & (loads.per_replica[partition] > 0))
+    if not len(slots):
+        return 0.0
+    of, holder = partition[slots], broker[slots]
+    begin = np.flatnonzero(np.r_[True, of[1:] != of[:-1]])
+    load, share = loads.per_replica[of[begin]], loads.share
+    total = float(load.sum())
+
+    def bound(weight: Floats) -> float:
+        used = float(share @ weight)
+        return float(load @ np.minimum.reduceat(weight[holder], begin)) / used * (1 - 1e-9) if used > 0 else 0.0
+
+    weight = np.where(share > 0, 1.0, 0.0)
+    best = bound(weight)
+    if best >= reached * (1 - NEAR):
+        return best
+    if len(slots) <= ORDER_VARIABLES:
+        return max(best, bound(_weights_by_program(holder, begin, load / total, share / total)))
+    rows = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(holder)]))
+    for step in range(STEPS):
+        if best >= reached * (1 - NEAR):
+            break
+        least = np.minimum.reduceat(weight[holder], begin)
+        cheapest = weight[holder] <= least[rows]
+        part = cheapest / np.add.reduceat(cheapest, begin)[rows]
+        led = np.bincount(holder, load[rows] * part, minlength=len(share))
+        fill = np.divide(led, share, out=np.zeros_like(led), where=share > 0)
+        weight = weight * np.exp(0.2 / (1 + step / 10) * np.clip(fill / max(best, 1e-300) - 1, -1, 1))
+        best = max(best, bound(weight))
+    return best
+
+
+def _weights_by_program(holder: NDArray[np.int32], begin: Ints, load: Floats, share: Floats) -> Floats:
+    """The weights of brokers, from the duals of the program that splits each load over its replicas."""
+    columns, brokers = len(holder), len(share)
+    rows = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, columns]))
+    program = highspy.HighsLp()
+    program.num_col_, program.num_row_ = columns + 1, len(begin) + brokers
+    program.col_cost_ = np.r_[np.zeros(columns), 1.0]
+    program.col_lower_, program.col_upper_ = np.zeros(columns + 1), np.full(columns + 1, highspy.kHighsInf)
+    program.row_lower_ = np.r_[load, np.full(brokers, -highspy.kHighsInf)]
+    program.row_upper_ = np.r_[load, np.zeros(brokers)]
+    limited = np.flatnonzero(share > 0)
+    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    program.a_matrix_.start_ = np.r_[np.arange(columns + 1) * 2, 2 * columns + len(limited)]
+    program.a_matrix_.index_ = np.r_[np.column_stack([rows, len(begin) + holder]).ravel(), len(begin) + limited]
+    program.a_matrix_.value_ = np.r_[np.ones(2 * columns), -share[limited]]
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    solver.silent()
+    solver.setOptionValue("threads", 1)
+    solver.passModel(program)
+    solver.run()
+    dual = np.array(solver.getSolution().row_dual[len(begin) :])
+    return np.maximum(0.0, -dual) if len(dual) else np.zeros(brokers)
