@@ -3,12 +3,14 @@
 from rebalance_lib.topology.broker import Broker, TopicPartition, by_topic
 from rebalance_lib.topology.cluster_json import ClusterFile, parse_cluster
 from rebalance_lib.topology.groups import GROUP_MEMBERS, GROUP_OFFSETS, Groups
+from rebalance_lib.topology.loads import LOADS
 from rebalance_lib.topology.snapshot import BROKERS, REPLICAS, Snapshot
 
 __all__ = [
     "BROKERS",
     "GROUP_MEMBERS",
     "GROUP_OFFSETS",
+    "LOADS",
     "REPLICAS",
     "Broker",
     "ClusterFile",

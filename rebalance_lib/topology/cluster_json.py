@@ -1,13 +1,17 @@
 """A cluster in one JSON file, which any program can write that knows brokers and partitions.
 
-    {"brokers": [{"id": 1, "rack": "a"}, {"id": 2, "rack": "b"}, {"id": 3}],
+    {"brokers": [{"id": 1, "rack": "a", "capacity": {"disk": 4000000000000, "network_out": 1250000000}},
+                 {"id": 2, "rack": "b", "broker_set": "payments"}, {"id": 3, "cordoned": true}],
      "targets": [1, 2, 3], "add": [3], "remove": [],
-     "partitions": [{"topic": "orders", "partition": 0, "replicas": [2, 1], "size": 1048576}]}
+     "partitions": [{"topic": "orders", "partition": 0, "replicas": [2, 1], "size": 1048576,
+                     "leader": 1, "write_rate": 2000, "read_rate": 6000}]}
 
-``brokers`` has them all, alive, with their racks where they have one. ``targets`` are those that may be given replicas,
+``brokers`` has them all, alive, with their racks where they have one; ``capacity`` is ``disk`` in bytes, ``network_in``
+and ``network_out`` in bytes per second, ``cpu`` in cores. ``targets`` are those that may be given replicas,
 ``add`` the new ones and ``remove`` those to be emptied; each of the three may be left out. The first of ``replicas`` is
-the preferred leader, ``size`` the bytes of one replica. ``scenario``, ``seed`` and ``rf`` may stand there and say
-nothing. Any other key, a broker that is not listed, a partition given twice and the like are refused by name.
+the preferred leader, ``leader`` the one that leads now, if another; ``size`` is the bytes of one replica, the rates are
+bytes per second. ``scenario``, ``seed`` and ``rf`` may stand there and say nothing. Any other key, a broker that is not
+listed, a partition given twice and the like are refused by name.
 
 There are two readers, as for plans: Arrow's takes a million partitions in seconds and is believed only if it found
 nothing odd; what it does not take is read again entry by entry, which either works or says why not. Both lead to the
@@ -26,8 +30,9 @@ from numpy.typing import NDArray
 from pyarrow import json as arrow_json
 
 from rebalance_lib.topology.cluster_entries import read_entries
-from rebalance_lib.topology.cluster_faults import CLUSTER_SCHEMA, REMARKS, check_cluster, partition_order
+from rebalance_lib.topology.cluster_faults import CLUSTER_SCHEMA, REMARKS, check_cluster, leads, partition_order
 from rebalance_lib.topology.groups import Groups
+from rebalance_lib.topology.loads import LOADS, RATES
 from rebalance_lib.topology.snapshot import BROKERS, REPLICAS, Snapshot
 
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
@@ -37,13 +42,17 @@ _REQUIRED = ("topic", "partition", "replicas", "size")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterFile:
-    """A snapshot, and what the file says about brokers and groups; None where it says nothing."""
+    """A snapshot, and what the file says about brokers, groups and rates; None where it says nothing.
+
+    ``loads`` has the schema `LOADS`, and a row for each partition with a rate.
+    """
 
     snapshot: Snapshot
     targets: tuple[int, ...] | None
     add: tuple[int, ...]
     remove: tuple[int, ...]
     groups: Groups | None = None
+    loads: pa.Table | None = None
 
 
 def parse_cluster(data: bytes) -> ClusterFile:
@@ -53,11 +62,13 @@ def parse_cluster(data: bytes) -> ClusterFile:
         document = read_entries(data)
     check_cluster(document)
     listed = {name: document[name][0].as_py() for name in _LISTS}
+    partitions = _sorted_partitions(document)
     return ClusterFile(
-        snapshot=Snapshot("", "", _brokers(document), _replicas(document)),
+        snapshot=Snapshot("", "", _brokers(document), _replicas(partitions)),
         targets=None if listed["targets"] is None else tuple(listed["targets"]),
         add=tuple(listed["add"] or ()),
         remove=tuple(listed["remove"] or ()),
+        loads=_loads(partitions),
     )
 
 
@@ -82,7 +93,7 @@ def _read_columns(data: bytes) -> pa.Table | None:
     if documents.num_rows != 1:
         return None
     document = documents.select(CLUSTER_SCHEMA.names).combine_chunks()
-    return None if _has_gaps(document) else document
+    return None if _has_gaps(document) or _has_infinities(document) else document
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -102,19 +113,48 @@ def _has_gaps(document: pa.Table) -> bool:
     return any(column.null_count for column in [brokers, partitions, *columns, *values])
 
 
+def _has_infinities(document: pa.Table) -> bool:
+    """Whether a number is NaN or too large, which JSON does not have and Arrow reads all the same."""
+    brokers, partitions = (document[name].chunk(0).flatten() for name in ("brokers", "partitions"))
+    capacity = brokers.field("capacity")
+    columns = [
+        *(capacity.field(name) for name in ("network_in", "network_out", "cpu")),
+        *(partitions.field(name) for name in RATES),
+    ]
+    return any(not pc.all(pc.is_finite(one)).as_py() for one in columns if one.null_count < len(one))
+
+
 def _brokers(document: pa.Table) -> pa.Table:
+    said = ("rack", "capacity", "broker_set", "cordoned")
     rows = [
-        {"broker": row["id"], "rack": row["rack"], "host": "", "port": 0, "alive": True, "log_dirs": []}
+        {
+            "broker": row["id"],
+            "host": "",
+            "port": 0,
+            "alive": True,
+            "log_dirs": [],
+            **{name: row[name] for name in said},
+        }
         for row in document["brokers"][0].as_py()
     ]
     return pa.Table.from_pylist(sorted(rows, key=lambda row: row["broker"]), schema=BROKERS)
 
 
-def _replicas(document: pa.Table) -> pa.Table:
+def _sorted_partitions(document: pa.Table) -> Any:
     partitions = document["partitions"].chunk(0).flatten()
     order = partition_order(partitions)
-    if order is not None:
-        partitions = partitions.take(pa.array(order))
+    return partitions if order is None else partitions.take(pa.array(order))
+
+
+def _loads(partitions: Any) -> pa.Table | None:
+    rates = [partitions.field(name) for name in RATES]
+    if all(rate.null_count == len(rate) for rate in rates):
+        return None
+    table = pa.table([partitions.field("topic"), partitions.field("partition"), *rates], schema=LOADS)
+    return table.filter(pc.or_(*(pc.is_valid(rate) for rate in rates))) if all(r.null_count for r in rates) else table
+
+
+def _replicas(partitions: Any) -> pa.Table:
     lists = partitions.field("replicas")
     lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
     row = np.repeat(np.arange(len(lengths)), lengths)
@@ -128,7 +168,7 @@ def _replicas(document: pa.Table) -> pa.Table:
         "partition": _column(partitions, "partition")[row],
         "position": position.astype(np.int16),
         "broker": lists.flatten(),
-        "leader": position == 0,
+        "leader": _leads(partitions, lists.flatten().to_numpy(), row, position),
         "in_sync": pa.array(np.ones(len(row), np.bool_)),
         "adding": no,
         "removing": no,
@@ -140,6 +180,19 @@ def _replicas(document: pa.Table) -> pa.Table:
         "min_insync_replicas": pa.nulls(len(row), pa.int16()),
     }
     return pa.table(columns, schema=REPLICAS)
+
+
+def _leads(
+    partitions: Any, brokers: NDArray[np.int32], row: NDArray[np.int64], position: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """By replica: whether it leads now, the first one where the file does not say."""
+    leader = partitions.field("leader")
+    first: NDArray[np.bool_] = position == 0
+    if leader.null_count == len(leader):
+        return first
+    unsaid = pc.is_null(leader).to_numpy(zero_copy_only=False)[row]
+    found: NDArray[np.bool_] = np.where(unsaid, first, leads(partitions, brokers, row))
+    return found
 
 
 def _column(partitions: Any, name: str) -> NDArray[Any]:

@@ -7,8 +7,8 @@ the others: they are marked here, so that nobody takes them for a higher replica
 Offsets are those of the partition, so that all its replicas show the same two: ``start_offset`` that of the oldest
 record on the leader's disk, ``end_offset`` that of the next record to come.
 
-What a broker can take, ``capacity``, is null where nobody gave it; so is each of its parts. The space on its disks is in
-``log_dirs``, and ``capacity.disk`` is only what a person or a cluster's JSON said. ``cordoned`` is null where the broker
+What a broker can take, ``capacity``, is null where nobody gave it; so is each of its parts. The space on its disks is
+in ``log_dirs``; ``capacity.disk`` is only what a person or a cluster's JSON said. ``cordoned`` is null where the broker
 did not say: before Kafka 4.3 nothing can be cordoned.
 
 Example: partition 0 of ``orders`` on brokers 2 (leader) and 1, of 10 bytes each, with two records, is the two rows
