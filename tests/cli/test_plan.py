@@ -272,6 +272,30 @@ def test_every_mode_passes_the_check_and_tells_each_copy(plan, disks, mode, opti
     assert [(row["topic"], row["partition"]) for row in moves] == sorted((r["topic"], r["partition"]) for r in moves)
 
 
+def test_rows_in_another_order_give_the_same_plan(plan, disks):
+    assert plan("--snapshot", disks, "--mode", "repair", "--replication-factor", "3").exit_code == 0
+    expected = summary(disks)
+    for name in ("brokers", "replicas"):
+        table = pq.read_table(disks / "snapshot" / f"{name}.parquet")
+        pq.write_table(table.take(list(range(table.num_rows))[::-1]), disks / "snapshot" / f"{name}.parquet")
+    assert plan("--snapshot", disks, "--mode", "repair", "--replication-factor", "3").exit_code == 0
+    assert summary(disks)["digest"] == expected["digest"]
+    assert summary(disks)["candidates"] == expected["candidates"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("brokers", "brokers.parquet: broker 1 is listed twice"), ("replicas", "t0-0 has two replicas at position 0")],
+)
+def test_a_snapshot_that_no_cluster_can_have_is_refused_with_its_file(plan, disks, name, message):
+    table = pq.read_table(disks / "snapshot" / f"{name}.parquet")
+    pq.write_table(pa.concat_tables([table, table.slice(0, 1)]), disks / "snapshot" / f"{name}.parquet")
+    answer = plan("--snapshot", disks, "--mode", "balance")
+    assert answer.exit_code == 1
+    assert f"{disks.as_uri()}/snapshot/{name}.parquet: " in answer.stderr
+    assert message in answer.stderr
+
+
 def test_moves_between_log_dirs_name_both(plan, disks):
     assert plan("--snapshot", disks, "--mode", "disks").exit_code == 0
     moves = pq.read_table(disks / "out" / "moves.parquet").to_pylist()
