@@ -145,7 +145,9 @@ def largest_moves(outcome: Outcome) -> list[dict[str, Any]]:
     copies = np.bincount(outcome.partition_after[outcome.arrivals], minlength=after.model.partitions)
     copied = (copies * after.model.size)[changed]
     if len(changed) > LARGEST_MOVES:
-        changed = changed[copied >= np.partition(copied, -LARGEST_MOVES)[-LARGEST_MOVES]]
+        least = np.partition(copied, -LARGEST_MOVES)[-LARGEST_MOVES]
+        larger, as_large = np.flatnonzero(copied > least), np.flatnonzero(copied == least)
+        changed = changed[np.sort(np.r_[larger, as_large[: LARGEST_MOVES - len(larger)]])]
     rows: list[dict[str, Any]] = [
         {
             "partition": after.model.name(p),
