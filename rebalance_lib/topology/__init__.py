@@ -1,6 +1,7 @@
 """Brokers, racks, log dirs and replicas, as Kafka names them."""
 
 from rebalance_lib.topology.broker import Broker, TopicPartition, by_topic
+from rebalance_lib.topology.capacities import BrokerSets, Capacities
 from rebalance_lib.topology.cluster_json import ClusterFile, parse_cluster
 from rebalance_lib.topology.groups import GROUP_MEMBERS, GROUP_OFFSETS, Groups
 from rebalance_lib.topology.loads import LOADS
@@ -14,6 +15,8 @@ __all__ = [
     "LOADS",
     "REPLICAS",
     "Broker",
+    "BrokerSets",
+    "Capacities",
     "ClusterFile",
     "Groups",
     "Snapshot",
