@@ -107,7 +107,7 @@ def test_a_snapshot_has_what_the_file_of_clusters_says_of_its_brokers(tmp_path, 
     assert {one["cpu"] for one in brokers["capacity"].to_pylist()} == {4.0}
     assert [one["disk"] for one in brokers["capacity"].to_pylist()][:2] == [None, 5]
     assert brokers["broker_set"].to_pylist()[:2] == ["payments", None]
-    with pytest.raises(InvalidInputError, match="broker_sets.payments has 99: the cluster has no such broker"):
+    with pytest.raises(InvalidInputError, match=r"broker_sets\.payments has 99: the cluster has no such broker"):
         take({"broker_sets": {"payments": [99]}})
 
 
