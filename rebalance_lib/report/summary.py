@@ -43,6 +43,7 @@ def summarize(choice: Choice, pace: Pace | None = None) -> dict[str, Any]:
         "recommended": chosen.name,
         "partitions": model.partitions,
         "partitions_left_alone": chosen.outcome.scope.offline,
+        "remarks": list(chosen.outcome.scope.remarks),
         "replicas_kept": _kept(choice),
         "bytes_total": pc.sum(sizes).as_py() or 0,
         "rates_known": model.write_rate is not None,

@@ -333,6 +333,18 @@ def test_a_wrong_file_about_brokers_is_named_with_the_entry(plan, file, tmp_path
     assert f"{missing} cannot be read: No such file" in answer.stderr
 
 
+def test_an_exclusion_that_matches_nothing_is_a_remark(plan, file, tmp_path):
+    options = ["--excluded-topics", "pay*,t0,_<b>"]
+    answer = plan("--snapshot", file(), "--mode", "balance", *options)
+    assert answer.exit_code == 0, answer.stderr
+    remarks = [f"No topic matches '{one}', which is to be left alone." for one in ("pay*", "_<b>")]
+    assert summary(tmp_path)["remarks"] == remarks
+    assert remarks[0] in answer.stdout
+    review = (tmp_path / "out" / "review.md").read_text()
+    assert r"- No topic matches 'pay\*', which is to be left alone." in review
+    assert r"- No topic matches '\_\<b\>', which" in review
+
+
 def test_moves_between_log_dirs_name_both(plan, disks):
     assert plan("--snapshot", disks, "--mode", "disks").exit_code == 0
     moves = pq.read_table(disks / "out" / "moves.parquet").to_pylist()
