@@ -27,6 +27,7 @@ from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.topology.loads import RATES
 from rebalance_lib.topology.naming import partition_name, shown, topic_problem
 from rebalance_lib.topology.snapshot import CAPACITY
+from rebalance_lib.topology.texts import encode_texts
 
 BROKER = pa.struct(
     [
@@ -94,10 +95,10 @@ def partition_order(partitions: Any) -> NDArray[np.int64] | None:
 
 
 def _keys(partitions: Any) -> NDArray[np.int64]:
-    topic = partitions.field("topic").dictionary_encode()
-    rank = np.empty(len(topic.dictionary), np.int64)
-    rank[pc.array_sort_indices(topic.dictionary).to_numpy()] = np.arange(len(rank))
-    keys: NDArray[np.int64] = (rank[topic.indices.to_numpy()] << 32) + partitions.field("partition").to_numpy()
+    topic, topics = encode_texts(partitions.field("topic"))
+    rank = np.empty(len(topics), np.int64)
+    rank[pc.array_sort_indices(topics).to_numpy()] = np.arange(len(rank))
+    keys: NDArray[np.int64] = (rank[topic] << 32) + partitions.field("partition").to_numpy()
     return keys
 
 
@@ -148,12 +149,12 @@ def _refuse(partitions: Any, entry: int, field: str, problem: str) -> InvalidInp
 
 
 def _check_partitions(partitions: Any) -> None:
-    topic = partitions.field("topic").dictionary_encode()
-    problems = [topic_problem(name) for name in topic.dictionary.to_pylist()]
+    topic, topics = encode_texts(partitions.field("topic"))
+    problems = [topic_problem(name) for name in topics.to_pylist()]
     if any(problems):
-        bad = np.array([problem is not None for problem in problems])[topic.indices.to_numpy()]
+        bad = np.array([problem is not None for problem in problems])[topic]
         entry = int(np.argmax(bad))
-        raise _refuse(partitions, entry, "topic", problems[topic.indices[entry].as_py()] or "")
+        raise _refuse(partitions, entry, "topic", problems[topic[entry]] or "")
     negative = partitions.field("partition").to_numpy() < 0
     if negative.any():
         problem = "partitions are numbered from 0; give such a number"

@@ -20,7 +20,9 @@ same columns, and what these must keep is checked once.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,12 +32,24 @@ from numpy.typing import NDArray
 from pyarrow import json as arrow_json
 
 from rebalance_lib.topology.cluster_entries import read_entries
-from rebalance_lib.topology.cluster_faults import CLUSTER_SCHEMA, REMARKS, check_cluster, leads, partition_order
+from rebalance_lib.topology.cluster_faults import (
+    CLUSTER_SCHEMA,
+    PARTITION,
+    REMARKS,
+    check_cluster,
+    leads,
+    partition_order,
+)
 from rebalance_lib.topology.groups import Groups
 from rebalance_lib.topology.loads import LOADS, RATES
 from rebalance_lib.topology.snapshot import BROKERS, REPLICAS, Snapshot
+from rebalance_lib.topology.texts import decode_texts, encode_texts
 
+LARGEST_PIECE = 1 << 28  # bytes read at once: Arrow's offsets and blocks count in 32 bits
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+_SPACE = b" \t\r\n"
+_REMARKS = [pa.field(name, pa.string() if name == "scenario" else pa.int64()) for name in REMARKS]
+_PARTITIONS = re.compile(rb'"partitions"[ \t\r\n]*:[ \t\r\n]*\[')
 _LISTS = ("targets", "add", "remove")
 _REQUIRED = ("topic", "partition", "replicas", "size")
 
@@ -74,26 +88,78 @@ def parse_cluster(data: bytes) -> ClusterFile:
 
 def _read_columns(data: bytes) -> pa.Table | None:
     """The document, read by Arrow, or None if anything about it is out of the ordinary."""
-    content = data.strip(b" \t\r\n")
+    content = data.strip(_SPACE)
     if not (content.startswith(b"{") and content.endswith(b"}")) or b"\\" in content or not _is_utf8(content):
         return None
-    remarks = [pa.field(name, pa.string() if name == "scenario" else pa.int64()) for name in REMARKS]
+    if len(content) >= LARGEST_PIECE:
+        document = _read_pieces(content)
+    else:
+        document = _read_one(content, pa.schema([*CLUSTER_SCHEMA, *_REMARKS]))
+    if document is None:
+        return None
+    document = document.select(CLUSTER_SCHEMA.names)
+    return None if _has_gaps(document) or _has_infinities(document) else document
+
+
+def _read_one(content: bytes | memoryview, schema: pa.Schema) -> pa.Table | None:
+    """One JSON object as a table of one row, or None if it is none in this schema."""
     try:
         documents = arrow_json.read_json(
             pa.BufferReader(content),
             read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(content) + 1),
             parse_options=arrow_json.ParseOptions(
-                explicit_schema=pa.schema([*CLUSTER_SCHEMA, *remarks]),
-                newlines_in_values=True,
-                unexpected_field_behavior="error",
+                explicit_schema=schema, newlines_in_values=True, unexpected_field_behavior="error"
             ),
         )
     except (pa.ArrowException, OverflowError):
         return None
-    if documents.num_rows != 1:
+    return documents.combine_chunks() if documents.num_rows == 1 else None
+
+
+def _read_pieces(content: bytes) -> pa.Table | None:
+    """A document too large for one piece of Arrow's: what is around the partitions, and these piece by piece.
+
+    Cut is behind entries of partitions, which have no object in them. Each piece must read as a list of partitions, and
+    what is around them as a cluster without any: together they then are the document, wherever it was cut. Topics are
+    codes, since there may be more than 2 GiB of their names.
+    """
+    around, cuts = _cut(content)
+    document = None if around is None else _read_one(around, pa.schema([*CLUSTER_SCHEMA, *_REMARKS]))
+    if document is None or document["partitions"].null_count or len(document["partitions"].chunk(0).flatten()):
         return None
-    document = documents.select(CLUSTER_SCHEMA.names).combine_chunks()
-    return None if _has_gaps(document) or _has_infinities(document) else document
+    view, pieces = memoryview(content), list[pa.Table]()
+    for begin, end in pairwise(cuts):
+        text = view[begin:end].tobytes()
+        if pieces:  # it begins behind an entry
+            text = text.lstrip(_SPACE)
+            if not text.startswith(b","):
+                return None
+            text = text[1:]
+        piece = _read_one(b"".join((b'{"partitions":[', text, b"]}")), pa.schema([CLUSTER_SCHEMA.field("partitions")]))
+        if piece is None or piece["partitions"].null_count:
+            return None
+        rows = piece["partitions"].chunk(0).flatten()
+        if rows.null_count:
+            return None
+        columns = [rows.field(field.name) for field in PARTITION]
+        pieces.append(pa.table([columns[0].dictionary_encode(), *columns[1:]], names=[one.name for one in PARTITION]))
+    rows = pa.concat_tables(pieces).unify_dictionaries().combine_chunks()
+    entries = pa.StructArray.from_arrays([column.chunk(0) for column in rows.columns], rows.column_names)
+    lists = pa.ListArray.from_arrays(pa.array([0, len(entries)], pa.int32()), entries)
+    return document.set_column(document.column_names.index("partitions"), "partitions", lists)
+
+
+def _cut(content: bytes) -> tuple[bytes | None, list[int]]:
+    """The document without its partitions, and where the pieces of these begin and end; None if it is not clear."""
+    found = _PARTITIONS.search(content)
+    end = content.rfind(b"}", 0, len(content) - 1) + 1  # of the last entry, if partitions come last
+    if found is None or end <= found.end() or content[end:].lstrip(_SPACE)[:1] != b"]":
+        return None, []
+    cuts = [found.end()]
+    while cuts[-1] < end:
+        behind = content.find(b"}", min(cuts[-1] + LARGEST_PIECE, end) - 1, end) + 1
+        cuts.append(behind or end)
+    return content[: cuts[0]] + content[end:], cuts
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -150,7 +216,8 @@ def _loads(partitions: Any) -> pa.Table | None:
     rates = [partitions.field(name) for name in RATES]
     if all(rate.null_count == len(rate) for rate in rates):
         return None
-    table = pa.table([partitions.field("topic"), partitions.field("partition"), *rates], schema=LOADS)
+    topic = decode_texts(*encode_texts(partitions.field("topic")))
+    table = pa.table([topic, partitions.field("partition"), *rates], schema=LOADS)
     return table.filter(pc.or_(*(pc.is_valid(rate) for rate in rates))) if all(r.null_count for r in rates) else table
 
 
@@ -159,12 +226,12 @@ def _replicas(partitions: Any) -> pa.Table:
     lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
     row = np.repeat(np.arange(len(lengths)), lengths)
     position = np.arange(len(row)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    topic = partitions.field("topic").dictionary_encode()
-    internal = pc.is_in(topic.dictionary, value_set=pa.array(INTERNAL_TOPICS)).to_numpy(zero_copy_only=False)
-    codes = topic.indices.to_numpy()[row]
+    topic, topics = encode_texts(partitions.field("topic"))
+    internal = pc.is_in(topics, value_set=pa.array(INTERNAL_TOPICS)).to_numpy(zero_copy_only=False)
+    codes = topic[row]
     no = pa.array(np.zeros(len(row), np.bool_))
     columns = {
-        "topic": pa.DictionaryArray.from_arrays(pa.array(codes), topic.dictionary).cast(pa.string()),
+        "topic": decode_texts(codes, topics),
         "partition": _column(partitions, "partition")[row],
         "position": position.astype(np.int16),
         "broker": lists.flatten(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from unittest import mock
 
 import pytest
 from hypothesis import example, given
@@ -204,6 +205,46 @@ def test_both_readers_agree(document, key, value):
         assert quick is None
     else:
         assert quick is None or quick.equals(exact)
+
+
+@given(clusters(), st.sampled_from([None, 1]), st.integers(1, 400))
+def test_a_large_file_is_read_in_pieces_to_the_same_cluster(document, indent, size):
+    data = json.dumps(document, indent=indent, ensure_ascii=False).encode()
+    expected = parse_cluster(data)
+    with mock.patch.object(cluster_json, "LARGEST_PIECE", size):
+        found = parse_cluster(data)
+        quick = cluster_json._read_columns(data)
+    assert found.snapshot.replicas.equals(expected.snapshot.replicas)
+    assert found.snapshot.brokers.equals(expected.snapshot.brokers)
+    assert found.loads == expected.loads
+    plain = b"\\" not in data and document["partitions"]
+    assert quick is not None or not plain
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (cluster(partitions=[FOO_0, FOO_0]), "entry 1 (foo-0): partition is 0: entry 0 has this partition already"),
+        (cluster(partitions=[{**FOO_0, "topic": "a b"}]), 'entry 0 (a b-0): topic is "a b": a topic'),
+        (cluster(partitions=[FOO_0, {**FOO_0, "partition": None}]), "(foo-None): partition is null, not an integer"),
+        (cluster(partitions=[FOO_0, None]), "partition entry 1 is null, not an object"),
+        (cluster(partitions=[FOO_0, FOO_0 | {"isr": []}]), 'has the key "isr"'),
+        (b'{"brokers": [{"id": 1}], "partitions": [{}]}]}', "not JSON: Extra data at line 1"),
+        (b'{"brokers": [{"id": 1}], "partitions": [{"topic": "a"},,{"topic": "b"}]}', "not JSON: Expecting value"),
+        (b'{"brokers": [{"id": 1}], "partitions": [{"topic": "a"} {"topic": "b"}]}', "not JSON: Expecting ','"),
+        (b'{"brokers": [{"id": 1}], "partitions": [{"topic": "a"},]}', "not JSON: "),
+    ],
+)
+def test_what_is_wrong_in_a_large_file_is_named_too(document, message, monkeypatch):
+    monkeypatch.setattr(cluster_json, "LARGEST_PIECE", 30)
+    assert message in refusal(document)
+
+
+def test_a_large_file_with_partitions_first_is_read_entry_by_entry(monkeypatch):
+    monkeypatch.setattr(cluster_json, "LARGEST_PIECE", 30)
+    document = {"partitions": [FOO_0, {**FOO_0, "partition": 1}], "brokers": BROKERS}
+    assert cluster_json._read_columns(json.dumps(document).encode()) is None
+    assert read(document).snapshot.replicas.num_rows == 4
 
 
 def test_an_ordinary_file_needs_no_second_reading(monkeypatch):
