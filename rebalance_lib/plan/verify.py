@@ -37,6 +37,7 @@ import pyarrow as pa
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.plan.columns import Lists, find_sorted, one_chunk, partition_at, partition_keys
 from rebalance_lib.plan.plan import PLAN_SCHEMA, Plan, in_plan_schema
+from rebalance_lib.topology.texts import encode_texts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -217,9 +218,9 @@ def _replication_factor_violations(case: _Case, asked: ReplicationFactor) -> Ite
     # 0 stands for nothing asked for and nothing there before: such a partition has no factor to keep.
     expected = np.where(case.known, case.before.lengths, 0)
     if isinstance(asked, Mapping):
-        encoded = one_chunk(case.entries["topic"]).dictionary_encode()
-        by_topic = np.array([asked.get(topic, 0) for topic in encoded.dictionary.to_pylist()], dtype=np.int64)
-        of_row = by_topic[encoded.indices.to_numpy(zero_copy_only=False)]
+        codes, topics = encode_texts(case.entries["topic"])
+        by_topic = np.array([asked.get(topic, 0) for topic in topics.to_pylist()], dtype=np.int64)
+        of_row = by_topic[codes]
         expected = np.where(of_row > 0, of_row, expected)
     elif asked is not None:
         expected = np.full(len(expected), asked, dtype=np.int64)

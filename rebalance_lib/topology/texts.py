@@ -24,11 +24,11 @@ def encode_texts(column: pa.ChunkedArray | pa.Array[Any]) -> tuple[NDArray[np.in
     """By row the code of its text, and the texts, each once, in the order of their first rows."""
     encoded = column.dictionary_encode()
     if isinstance(encoded, pa.DictionaryArray):
-        return encoded.indices.to_numpy(), encoded.dictionary
+        return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary
     if not encoded.num_chunks:
         return np.empty(0, np.int32), pa.array([], column.type)
     # All chunks share the dictionary that the last of them has.
-    codes = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])
+    codes = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks])
     return codes, encoded.chunk(encoded.num_chunks - 1).dictionary
 
 
