@@ -47,7 +47,7 @@ from rebalance_lib.clock import SYSTEM, Clock
 from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.file_lock import file_lock
 from rebalance_lib.storage import Place, locate, scheme_of
-from rebalance_lib.topology import Groups, Snapshot
+from rebalance_lib.topology import Groups, Snapshot, check_snapshot
 
 SNAPSHOT, PLAN, AFTER = "snapshot", "plan", "after"
 RUN, SHOWN, REVIEW, PROGRESS = "run.json", "shown.json", "review.json", "progress.json"
@@ -297,6 +297,15 @@ def read_snapshot(directory: Artifacts) -> Snapshot:
     brokers, replicas = (directory.read_table(f"{name}.parquet") for name in ("brokers", "replicas"))
     try:
         return Snapshot.from_tables(brokers, replicas)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{directory.uri}/{error}") from error
+
+
+def read_checked_snapshot(directory: Artifacts) -> Snapshot:
+    """The snapshot that is kept in a directory, to be planned from; what no cluster can be is refused."""
+    snapshot = read_snapshot(directory)
+    try:
+        return check_snapshot(snapshot)
     except InvalidInputError as error:
         raise InvalidInputError(f"{directory.uri}/{error}") from error
 

@@ -9,12 +9,17 @@
         threshold_bytes: 0.1            # and any other field of the form (`form`)
         review: automatic
         max_bytes: 500_000_000_000
+        capacities:                     # what brokers can take, see `rebalance_lib.topology.capacities`
+          default: {network_in: 1_250_000_000, network_out: 1_250_000_000}
+        broker_sets:
+          payments: [1, 2, 3]
 
 It is checked when it is read: an error names the file, the cluster and the field.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,12 +49,15 @@ class ClusterEntry:
         kafka_conn_id: its connection.
         schedule: when it is rebalanced: a cron expression, ``snapshot``, or None.
         fields: defaults for the form, all checked.
+        of_brokers: ``capacities`` and ``broker_sets``, those that are given, checked as far as they can be without the
+            cluster; JSON can hold it.
     """
 
     name: str
     kafka_conn_id: str
     schedule: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
+    of_brokers: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,10 @@ class Clusters:
 
     snapshots: str | None
     clusters: tuple[ClusterEntry, ...]
+
+    def brokers_by_connection(self) -> dict[str, dict[str, Any]]:
+        """By connection what is said of the cluster's brokers, where anything is."""
+        return {one.kafka_conn_id: dict(one.of_brokers) for one in self.clusters if one.of_brokers}
 
 
 def read_clusters(otherwise: Path | None = None) -> Clusters:
@@ -92,7 +104,12 @@ def _clusters(document: object) -> Clusters:
         raise ValueError(f"there is no {unknown[0]!r}: use snapshots and clusters")
     listed = _mapping(given.get("clusters"), "clusters", "an object with a name for each cluster")
     snapshots = _schedule("snapshots", given.get("snapshots", SNAPSHOTS))
-    return Clusters(snapshots, tuple(_cluster(str(name), one) for name, one in listed.items()))
+    found = tuple(_cluster(str(name), one) for name, one in listed.items())
+    said: dict[str, str] = {}
+    for one in found:
+        if one.of_brokers and (other := said.setdefault(one.kafka_conn_id, one.name)) != one.name:
+            raise ValueError(f"cluster {one.name}: {other} has the same kafka_conn_id and says it of its brokers: once")
+    return Clusters(snapshots, found)
 
 
 def _cluster(name: str, document: object) -> ClusterEntry:
@@ -117,6 +134,7 @@ def _entry(name: str, given: dict[str, Any]) -> ClusterEntry:
             raise ValueError("give quiet_hours or window, not both")
         hours = _hours("quiet_hours", quiet)
         given["window"] = str(Window(hours.end, hours.begin, hours.zone))
+    of_brokers = _of_brokers(given)
     fields = {**given, "kafka_conn_id": conn_id}
     values = {field: param.value for field, param in rebalance_params(fields).items()}
     if values["window"]:
@@ -126,7 +144,23 @@ def _entry(name: str, given: dict[str, Any]) -> ClusterEntry:
         raise ValueError(f"throttle_ceiling cannot be {ceiling}: it is below the throttle of {throttle}")
     if values["review"] == "automatic" and values["max_bytes"] is None:
         raise ValueError("automatic review needs a limit in bytes: set max_bytes")
-    return ClusterEntry(name, conn_id, schedule, fields)
+    return ClusterEntry(name, conn_id, schedule, fields, of_brokers)
+
+
+def _of_brokers(given: dict[str, Any]) -> dict[str, Any]:
+    """Take the sections about brokers out of an entry, checked."""
+    said = {name: given.pop(name, None) for name in ("capacities", "broker_sets")}
+    if all(section is None for section in said.values()):
+        return {}
+    from rebalance_lib.topology import BrokerSets, Capacities  # brings Arrow, which most files do not need
+
+    try:
+        Capacities.from_dict(said["capacities"])
+        BrokerSets.from_dict(said["broker_sets"])
+    except InvalidInputError as error:
+        raise ValueError(str(error)) from error
+    # Ids become text: an operator's arguments are JSON.
+    return {name: json.loads(json.dumps(section)) for name, section in said.items() if section is not None}
 
 
 def _schedule(field: str, schedule: object) -> str | None:
@@ -154,7 +188,12 @@ def _refuse_twice(file: yaml.Node | None) -> None:
     for key, value in _keys(file, ""):
         if key == "clusters":
             for name, cluster in _keys(value, "clusters: "):
-                _keys(cluster, f"cluster {name}: ")
+                _check_keys(cluster, f"cluster {name}: ")
+
+
+def _check_keys(node: yaml.Node, where: str) -> None:
+    for key, value in _keys(node, where):
+        _check_keys(value, f"{where}{key}: ")
 
 
 def _keys(node: yaml.Node | None, where: str) -> list[tuple[str, yaml.Node]]:

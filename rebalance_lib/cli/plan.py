@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,6 +17,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.cli.broker_files import broker_file_options, with_broker_files
 from rebalance_lib.cli.options import broker_ids, command, output_option, with_options
 from rebalance_lib.cli.output import Output
 from rebalance_lib.cli.pace import pace_options
@@ -98,6 +100,7 @@ def _list(name: str, words: str) -> Callable[..., Any]:
 @command("plan", example=EXAMPLE)
 @click.option("--snapshot", "place", required=True, help="A snapshot's directory or URI, or a cluster's JSON file.")
 @request_options
+@broker_file_options
 @click.option("--out", required=True, help="The directory, or its URI, that the files are published as.")
 @click.option(
     "--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True, help="Where to plan."
@@ -118,6 +121,8 @@ def plan(
     output: Output,
     place: str,
     given: dict[str, Any],
+    capacities: Path | None,
+    broker_sets: Path | None,
     out: str,
     history: str | None,
     window: float,
@@ -135,7 +140,7 @@ def plan(
     with progress(output) as show_stage:
         stages = Stages(show_stage)
         with stages("read", "reading"):
-            cluster = read_cluster(place)
+            cluster = with_broker_files(read_cluster(place), capacities, broker_sets)
         request = Request.from_dict(with_file(given, cluster))
         past = Past(Artifacts.named(history), window) if history else None
         if past:

@@ -24,6 +24,8 @@ def show_result(output: Output, summary: dict[str, Any], out: str) -> None:
     every = len(summary["brokers"])
     which = "Brokers" if len(brokers) == every else f"The {len(brokers)} brokers that change most, of {every}"
     output.show(broker_table(brokers, which))
+    for remark in summary["remarks"]:
+        output.say(remark)
     for broker, replicas in summary["replicas_kept"].items():
         output.say(f"Broker {broker} keeps {replicas} replicas of excluded topics: it will not be empty.")
     if summary["partitions_in_fewer_racks"]:

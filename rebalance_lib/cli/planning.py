@@ -17,7 +17,16 @@ from typing import Any
 import pyarrow as pa
 
 import rebalance_lib
-from rebalance_lib.artifacts import GROUPS, PLAN, RATES, SNAPSHOT, Artifacts, read_groups, read_snapshot, write_groups
+from rebalance_lib.artifacts import (
+    GROUPS,
+    PLAN,
+    RATES,
+    SNAPSHOT,
+    Artifacts,
+    read_checked_snapshot,
+    read_groups,
+    write_groups,
+)
 from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.history import clusters, write_rates
 from rebalance_lib.plan.pace import Pace
@@ -73,7 +82,7 @@ def read_cluster(place: str) -> ClusterFile:
     found = Artifacts.named(place)
     for directory in (found, found / SNAPSHOT):
         if directory.exists("brokers.parquet"):
-            snapshot, groups = read_snapshot(directory), read_groups(directory)
+            snapshot, groups = read_checked_snapshot(directory), read_groups(directory)
             return ClusterFile(snapshot, targets=None, add=(), remove=(), groups=groups)
     raise InvalidInputError(
         f"there is no snapshot at {place}: give a directory that kafka-rebalance snapshot --out wrote, the URI of a "

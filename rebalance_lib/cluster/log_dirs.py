@@ -17,6 +17,7 @@ from rebalance_lib.cluster.values import HeldReplica, LogDir, Replica, ReplicaLo
 from rebalance_lib.errors import ClusterError
 from rebalance_lib.topology import TopicPartition, by_topic
 
+CORDONED_SINCE = 5  # version of the response; older ones do not have the field
 NOT_ALTERED = "broker {broker} did not take the log dirs of its replicas"
 NOT_DESCRIBED = "broker {broker} did not describe its log dirs"
 
@@ -145,10 +146,11 @@ def _log_dirs(broker: int, response: Any) -> list[LogDir]:
         reason = "" if error is NoError else f"{error.__name__}: "
         hint = "is this user allowed to describe the cluster?"
         raise ClusterError(f"{NOT_DESCRIBED.format(broker=broker)}: {reason}{hint}")
-    return [_log_dir(result) for result in response.results]
+    knows_cordoned = response.API_VERSION >= CORDONED_SINCE
+    return [_log_dir(result, knows_cordoned) for result in response.results]
 
 
-def _log_dir(result: Any) -> LogDir:
+def _log_dir(result: Any, knows_cordoned: bool) -> LogDir:
     return LogDir(
         path=result.log_dir,
         online=result.error_code == NoError.errno,
@@ -159,6 +161,7 @@ def _log_dir(result: Any) -> LogDir:
             for topic in result.topics
             for part in topic.partitions
         ],
+        cordoned=bool(result.is_cordoned) if knows_cordoned else None,
     )
 
 

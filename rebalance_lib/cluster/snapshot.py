@@ -21,7 +21,8 @@ Holding = tuple[str, int]  # log dir and bytes of one replica on one broker
 def take_snapshot(cluster: Cluster) -> Snapshot:
     """Brokers with racks and log dirs, and every replica with its size, leader, ISR, reassignment marks and offsets.
 
-    Each replica also has its topic's ``min.insync.replicas``.
+    Each replica also has its topic's ``min.insync.replicas``. Which log dirs are cordoned comes with their description,
+    from Kafka 4.3 on.
 
     Sizes are the replica's own, from the log dirs of its broker; offsets are the leader's. Where a broker is down or
     does not answer, its replicas are there all the same, with no size, and what it leads has no offsets.
@@ -62,13 +63,26 @@ def _brokers(
                 "port": entry["port"],
                 "alive": not entry.get("is_fenced"),
                 "log_dirs": [
-                    {"path": one.path, "total_bytes": one.total_bytes, "usable_bytes": one.usable_bytes}
+                    {
+                        "path": one.path,
+                        "total_bytes": one.total_bytes,
+                        "usable_bytes": one.usable_bytes,
+                        "cordoned": one.cordoned,
+                    }
                     for one in log_dirs
                     if one.online
                 ],
+                "cordoned": _is_cordoned([one for one in log_dirs if one.online]),
             }
         )
     return rows, held
+
+
+def _is_cordoned(log_dirs: list[LogDir]) -> bool | None:
+    """Whether a broker is given no new partitions: all its log dirs are cordoned; None where it did not say."""
+    if not log_dirs or any(one.cordoned is None for one in log_dirs):
+        return None
+    return all(one.cordoned for one in log_dirs)
 
 
 def _min_insync(cluster: Cluster, partitions: dict[TopicPartition, PartitionMetadata]) -> dict[str, int]:

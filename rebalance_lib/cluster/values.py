@@ -86,13 +86,17 @@ class HeldReplica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """A log dir of a broker; one that failed holds nothing. Bytes are None where the broker is too old to tell."""
+    """A log dir of a broker; one that failed holds nothing.
+
+    Bytes, and whether it is cordoned (Kafka 4.3, KIP-1066), are None where the broker is too old to tell.
+    """
 
     path: str
     online: bool
     total_bytes: int | None
     usable_bytes: int | None
     replicas: list[HeldReplica]
+    cordoned: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

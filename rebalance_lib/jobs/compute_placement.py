@@ -226,9 +226,10 @@ def _request(options: argparse.Namespace) -> Request:
             raise InvalidInputError("--request says it all: give it without --mode, --topics and --brokers")
         request = Request.from_dict(options.request)
     else:
-        mode = options.mode or str(Mode.KAFKA)
-        which = "allowed_brokers" if mode == Mode.KAFKA else "brokers"
-        request = Request.from_dict({"mode": mode, "topics": options.topics, which: options.brokers})
+        if options.mode is None:
+            raise InvalidInputError(f"it is not said what to plan: give --mode, one of {', '.join(Mode)}, or --request")
+        which = "allowed_brokers" if options.mode == Mode.KAFKA else "brokers"
+        request = Request.from_dict({"mode": options.mode, "topics": options.topics, which: options.brokers})
     given = {name: getattr(options, name) for name in ("seed", "shards") if getattr(options, name) is not None}
     return replace(request, **given)
 
@@ -240,7 +241,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--run", required=True, action="append", help="URI of a run's artifacts; its snapshot must be there; repeatable"
     )
     add("--request", type=_object, help="what is asked for, as JSON")
-    add("--mode", choices=list(map(str, Mode)), help="what kind of plan, if there is no --request; default kafka")
+    add("--mode", choices=list(map(str, Mode)), help="what kind of plan; required without --request")
     add("--topics", type=_names, default=[], help="topics that may move, with commas; default all but internal ones")
     add("--brokers", type=_ids, default=[], help="brokers the mode is about, with commas; for kafka, those to place on")
     add("--pace", type=_object, default={}, help="how fast the plan may go, as JSON: what the forecast counts with")

@@ -21,7 +21,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from rebalance_lib.artifacts import GROUPS, RATES, SNAPSHOT, Artifacts, read_snapshot
+from rebalance_lib.artifacts import GROUPS, RATES, SNAPSHOT, Artifacts, read_checked_snapshot
 from rebalance_lib.errors import RebalanceError
 from rebalance_lib.jobs.placements import layout_table, placement_table, read_layout, read_placement
 from rebalance_lib.plan.pace import Pace
@@ -142,7 +142,7 @@ def candidates_of(run: RunTask) -> list[Candidate]:
 
 def read_model(run: Artifacts) -> ClusterModel:
     """The cluster as the run's snapshot saw it, rates aside."""
-    return ClusterModel.of(read_snapshot(run / SNAPSHOT))
+    return ClusterModel.of(read_checked_snapshot(run / SNAPSHOT))
 
 
 @lru_cache(maxsize=1)

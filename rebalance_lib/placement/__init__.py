@@ -1,4 +1,4 @@
-"""Where Kafka puts replicas: of new topics, of added partitions, and when the replication factor changes."""
+"""Where Kafka puts replicas: of new topics and of added partitions."""
 
 from rebalance_lib.placement.brokers import RackMode
 from rebalance_lib.placement.expansion import add_partitions
@@ -9,7 +9,6 @@ from rebalance_lib.placement.manual import (
     parse_replica_assignment,
 )
 from rebalance_lib.placement.proposal import brokers_to_place_on, propose
-from rebalance_lib.placement.replication_factor import change_replication_factor
 from rebalance_lib.placement.striped import assign_replicas, assign_replicas_array
 
 __all__ = [
@@ -18,7 +17,6 @@ __all__ = [
     "assign_replicas",
     "assign_replicas_array",
     "brokers_to_place_on",
-    "change_replication_factor",
     "check_replica_assignment",
     "format_replica_assignment",
     "parse_replica_assignment",

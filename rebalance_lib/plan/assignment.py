@@ -11,10 +11,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from rebalance_lib.plan.columns import Lists, partition_keys
 from rebalance_lib.plan.plan import Plan
 from rebalance_lib.topology import Snapshot
+from rebalance_lib.topology.texts import decode_texts, encode_texts
 
 
 def current_assignment(snapshot: Snapshot) -> Plan:
@@ -23,27 +25,26 @@ def current_assignment(snapshot: Snapshot) -> Plan:
     adding = snapshot.replicas["adding"]
     if pc.any(adding).as_py():
         rows = rows.filter(pc.invert(adding))
-    rows = _in_order(rows)
-    topics = rows["topic"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    partitions = rows["partition"].to_numpy()
-    starts = np.flatnonzero(np.r_[True, (np.diff(topics) != 0) | (np.diff(partitions) != 0)][: rows.num_rows])
+    codes, topics = encode_texts(rows["topic"])
+    partitions, brokers = rows["partition"].to_numpy(), rows["broker"].to_numpy()
+    if (order := _order(rows)) is not None:
+        codes, partitions, brokers = codes[order], partitions[order], brokers[order]
+    starts = np.flatnonzero(np.r_[True, (np.diff(codes) != 0) | (np.diff(partitions) != 0)][: rows.num_rows])
     lengths = np.diff(np.append(starts, rows.num_rows))
-    first = rows.take(pa.array(starts))
-    brokers = rows["broker"].to_numpy()
     return Plan.from_table(
         pa.table(
             {
-                "topic": first["topic"],
-                "partition": first["partition"],
+                "topic": decode_texts(codes[starts], topics),
+                "partition": pa.array(partitions[starts]),
                 "replicas": Lists.from_lengths(lengths, brokers).to_arrow(),
             }
         )
     )
 
 
-def _in_order(rows: pa.Table) -> pa.Table:
-    """By topic, partition and position, which is how snapshots are written: sorting is for those that are not."""
+def _order(rows: pa.Table) -> NDArray[np.int64] | None:
+    """How to sort by topic, partition and position; None if they are, as snapshots are written."""
     keys, position = partition_keys(rows)[0], rows["position"].to_numpy()
     if np.all((keys[1:] > keys[:-1]) | ((keys[1:] == keys[:-1]) & (position[1:] > position[:-1]))):
-        return rows
-    return rows.take(pa.array(np.lexsort((position, keys))))
+        return None
+    return np.lexsort((position, keys))

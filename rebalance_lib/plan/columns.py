@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_lib.topology import TopicPartition
+from rebalance_lib.topology.texts import encode_texts
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -133,6 +134,11 @@ def one_chunk(column: pa.ChunkedArray[Any] | pa.Array[Any]) -> Any:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
+def few_chunks(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    """The column in one chunk, or where its text is more than 2 GiB, which no chunk can hold, in as few as can be."""
+    return pa.table({"": column}).combine_chunks()[0]
+
+
 def list_lengths(array: Any) -> NDArray[np.int64]:
     """How many values each list of an Arrow list array has; none for a null list."""
     lengths: NDArray[np.int64] = (
@@ -143,13 +149,12 @@ def list_lengths(array: Any) -> NDArray[np.int64]:
 
 def partition_keys(*tables: pa.Table) -> list[NDArray[np.int64]]:
     """One number for each row's partition, sorting as partitions do, comparable among these tables."""
-    encoded = [one_chunk(table["topic"]).dictionary_encode() for table in tables]
-    topics = sorted(set().union(*(column.dictionary.to_pylist() for column in encoded)))
+    encoded = [encode_texts(table["topic"]) for table in tables]
+    topics = sorted(set().union(*(texts.to_pylist() for _, texts in encoded)))
     rank = {topic: number for number, topic in enumerate(topics)}
     keys = []
-    for table, column in zip(tables, encoded, strict=True):
-        ranks = np.array([rank[topic] for topic in column.dictionary.to_pylist()], dtype=np.int64)
-        topic_of_row = column.indices.to_numpy(zero_copy_only=False)
+    for table, (topic_of_row, texts) in zip(tables, encoded, strict=True):
+        ranks = np.array([rank[topic] for topic in texts.to_pylist()], dtype=np.int64)
         partition = one_chunk(table["partition"]).to_numpy(zero_copy_only=False)
         keys.append((ranks[topic_of_row] << _INT32_BITS) + partition)
     return keys

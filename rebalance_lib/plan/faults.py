@@ -24,6 +24,7 @@ import numpy as np
 
 from rebalance_lib.plan.columns import Lists, list_lengths, one_chunk, partition_keys
 from rebalance_lib.topology.naming import partition_name, shown, topic_problem
+from rebalance_lib.topology.texts import encode_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +62,7 @@ def first_fault(table: pa.Table) -> Fault | None:
 
 def _faults(table: pa.Table) -> Iterator[Fault]:
     for field in ("topic", "partition", "replicas"):
-        missing = np.flatnonzero(one_chunk(table[field]).is_null().to_numpy(zero_copy_only=False))
+        missing = np.flatnonzero(table[field].is_null().to_numpy())
         if len(missing):
             yield _fault(table, int(missing[0]), field, "it is missing; give it a value")
             return
@@ -77,11 +78,10 @@ def _fault(table: pa.Table, entry: int, field: str, problem: str) -> Fault:
 
 
 def _topic_faults(table: pa.Table) -> Iterator[Fault]:
-    encoded = one_chunk(table["topic"]).dictionary_encode()
-    problems = [topic_problem(topic) for topic in encoded.dictionary.to_pylist()]
+    codes, topics = encode_texts(table["topic"])
+    problems = [topic_problem(topic) for topic in topics.to_pylist()]
     bad = np.array([problem is not None for problem in problems], dtype=np.bool_)
     if bad.any():
-        codes = encoded.indices.to_numpy(zero_copy_only=False)
         entry = int(np.argmax(bad[codes]))
         yield _fault(table, entry, "topic", problems[codes[entry]] or "")
 

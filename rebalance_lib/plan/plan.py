@@ -23,10 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_lib.errors import PlanFormatError
-from rebalance_lib.plan.columns import Lists, list_lengths, one_chunk, partition_keys
+from rebalance_lib.plan.columns import Lists, few_chunks, list_lengths, one_chunk, partition_keys
 from rebalance_lib.plan.digest import digest_of
 from rebalance_lib.plan.faults import ANY_LOG_DIR, first_fault
 from rebalance_lib.topology import TopicPartition
+from rebalance_lib.topology.texts import decode_texts, encode_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -147,7 +148,7 @@ def in_plan_schema(table: pa.Table) -> pa.Table:
     for field in PLAN_SCHEMA:
         if field.name in table.column_names:
             try:
-                columns.append(one_chunk(table[field.name].cast(field.type)))
+                columns.append(few_chunks(table[field.name].cast(field.type)))
             except pa.ArrowException as error:
                 message = f"column {field.name} of a plan is {field.type}, this is not: {error}; convert it"
                 raise PlanFormatError(message) from error
@@ -174,4 +175,7 @@ def _sorted(entries: pa.Table) -> pa.Table:
     keys = partition_keys(entries)[0]
     if np.all(keys[1:] > keys[:-1]):
         return entries
-    return entries.take(np.argsort(keys, kind="stable")).combine_chunks()
+    order = np.argsort(keys, kind="stable")
+    codes, texts = encode_texts(entries["topic"])
+    others = entries.drop_columns("topic").take(order).combine_chunks()
+    return others.add_column(0, PLAN_SCHEMA.field("topic"), decode_texts(codes[order], texts))

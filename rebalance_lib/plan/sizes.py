@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.plan.columns import Lists, find_sorted, one_chunk, partition_at, partition_keys
+from rebalance_lib.plan.columns import Lists, few_chunks, find_sorted, one_chunk, partition_at, partition_keys
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +47,7 @@ class Sizes:
             message = f"sizes need the columns {', '.join(_REQUIRED)}"
             raise InvalidInputError(f"{message}, this table lacks {', '.join(missing)}; add them")
         try:
-            table = pa.table({name: one_chunk(source[name].cast(_TYPES[name])) for name in names})
+            table = pa.table({name: few_chunks(source[name].cast(_TYPES[name])) for name in names})
         except pa.ArrowException as error:
             raise InvalidInputError(f"sizes are not of the right type: {error}; convert the column") from error
         for name in names:

@@ -37,6 +37,7 @@ import pyarrow as pa
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.plan.columns import Lists, find_sorted, one_chunk, partition_at, partition_keys
 from rebalance_lib.plan.plan import PLAN_SCHEMA, Plan, in_plan_schema
+from rebalance_lib.topology.texts import encode_texts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -81,19 +82,21 @@ def verify_plan(
     allowed_brokers: Collection[int] | None = None,
     drained_brokers: Collection[int] = (),
     replication_factor: ReplicationFactor = None,
+    new_partitions: bool = False,
 ) -> list[Violation]:
     """Every violation of a plan, by partition; an empty list if the plan is right.
 
     ``before`` is the assignment of the whole cluster. ``allowed_brokers`` are those that may be given
     replicas, all brokers if None. ``replication_factor`` is the number of replicas asked for, for all
-    partitions of the plan or by topic; where none is asked for, partitions keep theirs.
+    partitions of the plan or by topic; where none is asked for, partitions keep theirs. With ``new_partitions``
+    the plan places partitions that the cluster does not have yet, and no others.
     """
     case = _Case.of(plan, before, list(brokers))
     allowed = case.broker_ids if allowed_brokers is None else _ids(allowed_brokers)
     drained = _ids(drained_brokers)
     return sorted(
         [
-            *_partition_violations(case),
+            *_partition_violations(case, new_partitions=new_partitions),
             *_broker_violations(case, allowed),
             *_drain_violations(case, drained),
             *_replication_factor_violations(case, replication_factor),
@@ -167,12 +170,17 @@ def _rack_numbers(brokers: list[Broker]) -> NDArray[np.int32] | None:
     return np.unique(np.array(names, dtype=np.str_), return_inverse=True)[1].astype(np.int32)
 
 
-def _partition_violations(case: _Case) -> Iterator[Violation]:
+def _partition_violations(case: _Case, *, new_partitions: bool) -> Iterator[Violation]:
     keys = partition_keys(case.entries)[0]
     order = np.argsort(keys, kind="stable")
     for row in order[1:][keys[order][1:] == keys[order][:-1]]:
         message = "the plan has more than one entry for it; keep one"
         yield case.violation(row, Rule.DUPLICATE_PARTITION, message)
+    if new_partitions:
+        for row in np.flatnonzero(case.known):
+            message = "the cluster has this partition; only new ones may be placed"
+            yield case.violation(row, Rule.DUPLICATE_PARTITION, message)
+        return
     for row in np.flatnonzero(~case.known):
         message = "the cluster has no such partition; leave it out of the plan"
         yield case.violation(row, Rule.UNKNOWN_PARTITION, message)
@@ -210,9 +218,9 @@ def _replication_factor_violations(case: _Case, asked: ReplicationFactor) -> Ite
     # 0 stands for nothing asked for and nothing there before: such a partition has no factor to keep.
     expected = np.where(case.known, case.before.lengths, 0)
     if isinstance(asked, Mapping):
-        encoded = one_chunk(case.entries["topic"]).dictionary_encode()
-        by_topic = np.array([asked.get(topic, 0) for topic in encoded.dictionary.to_pylist()], dtype=np.int64)
-        of_row = by_topic[encoded.indices.to_numpy(zero_copy_only=False)]
+        codes, topics = encode_texts(case.entries["topic"])
+        by_topic = np.array([asked.get(topic, 0) for topic in topics.to_pylist()], dtype=np.int64)
+        of_row = by_topic[codes]
         expected = np.where(of_row > 0, of_row, expected)
     elif asked is not None:
         expected = np.full(len(expected), asked, dtype=np.int64)

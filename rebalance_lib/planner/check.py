@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_lib.errors import RebalanceError
-from rebalance_lib.plan import Plan, Rule, Violation, current_assignment, verify_plan
+from rebalance_lib.plan import Plan, Violation, current_assignment, verify_plan
 from rebalance_lib.plan.columns import Lists, find_sorted, partition_keys
 from rebalance_lib.planner.request import EMPTYING, Mode
 from rebalance_lib.topology import Broker
@@ -52,7 +52,7 @@ def _violations(model: ClusterModel, request: Request, candidate: Candidate, bef
     }
     factor = request.replication_factor
     if request.mode is Mode.PARTITIONS:
-        return _unless_new(plan, verify_plan(plan, **rules))
+        return verify_plan(plan, **rules, new_partitions=True)
     if request.mode is Mode.REPLICATION_FACTOR:
         return verify_plan(plan, **rules, replication_factor=factor)
     if request.mode is Mode.REPAIR and factor is not None:
@@ -68,17 +68,6 @@ def _brokers(model: ClusterModel, plan: Plan) -> list[Broker]:
     kept = np.isin(model.broker_ids, Lists.from_column(plan.entries["replicas"]).values)
     dead = model.broker_ids[kept & ~model.alive].tolist()
     return [*model.snapshot.alive_brokers(), *(Broker(id_, racks.get(id_) or f"of broker {id_}") for id_ in dead)]
-
-
-def _unless_new(plan: Plan, found: list[Violation]) -> list[Violation]:
-    """Of a plan for new partitions: what is wrong but that they are new, and the partitions that are not."""
-    new = {violation.partition for violation in found if violation.rule is Rule.UNKNOWN_PARTITION}
-    message = "the cluster has this partition; only new ones may be placed"
-    known = [tp for tp in plan.as_dict() if tp not in new]
-    return [
-        *(violation for violation in found if violation.rule is not Rule.UNKNOWN_PARTITION),
-        *(Violation(tp, Rule.DUPLICATE_PARTITION, message) for tp in known),
-    ]
 
 
 def _split(plan: Plan, before: Plan, factor: int) -> tuple[Plan, Plan]:

@@ -38,6 +38,7 @@ class Scope:
     may_lead: NDArray[np.bool_]
     excluded: NDArray[np.bool_]  # keep the leaders they have, besides all their replicas
     offline: int  # partitions left alone because a replica of theirs is on a dead broker
+    remarks: tuple[str, ...] = ()  # what a reviewer should know of the request, a sentence each
 
     @classmethod
     def of(cls, model: ClusterModel, request: Request) -> Scope:
@@ -74,7 +75,8 @@ class Scope:
             dead[model.slot_partition[~model.alive[model.broker]]] = True
             offline = int((dead & movable).sum())
             movable = movable & ~dead
-        return cls(movable, takes, gives, leaves, model.alive & ~leaves & ~excluded, excluded, offline)
+        may_lead = model.alive & ~leaves & ~excluded
+        return cls(movable, takes, gives, leaves, may_lead, excluded, offline, remarks_on(model, request))
 
 
 def known_brokers(model: ClusterModel, request: Request) -> None:
@@ -100,10 +102,20 @@ def chosen_topics(model: ClusterModel, request: Request) -> NDArray[np.bool_]:
     else:
         chosen = np.zeros(len(topics), np.bool_)
         for pattern in request.topics:
-            chosen |= _matching(topics, pattern)
+            found = _matching(topics, pattern)
+            if not found.any():
+                problem = "check the name; a pattern looks like 'orders-*'"
+                raise InvalidInputError(f"no topic is called {pattern!r}: {problem}")
+            chosen |= found
     for pattern in request.excluded_topics:
         chosen = chosen & ~_matching(topics, pattern)
     return chosen
+
+
+def remarks_on(model: ClusterModel, request: Request) -> tuple[str, ...]:
+    """An exclusion that matches nothing harms nothing, and a standing one may be for topics that come and go."""
+    unused = [pattern for pattern in request.excluded_topics if not _matching(model.topics, pattern).any()]
+    return tuple(f"No topic matches {pattern!r}, which is to be left alone." for pattern in unused)
 
 
 def some(values: Iterable[object], count: int | None = None) -> str:
@@ -119,8 +131,6 @@ def _matching(topics: list[str], pattern: str) -> NDArray[np.bool_]:
         found = np.array([fnmatchcase(topic, pattern) for topic in topics], np.bool_)
     else:
         found = np.array([topic == pattern for topic in topics], np.bool_)
-    if not found.any():
-        raise InvalidInputError(f"no topic is called {pattern!r}: check the name; a pattern looks like 'orders-*'")
     return found
 
 

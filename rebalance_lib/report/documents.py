@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -54,6 +55,11 @@ def _code(text: str) -> str:
     return "`" + printable(text).replace("`", "'").replace("|", "\\|") + "`"
 
 
+def _plain(text: str) -> str:
+    """A sentence with words of a user's in it, as Markdown that is shown and not obeyed."""
+    return re.sub(r"([\\`*_{}\[\]<>#|])", r"\\\1", printable(text))
+
+
 def template(name: str) -> Template:
     """A template beside this file; HTML is escaped."""
     return _environment().get_template(name)
@@ -73,4 +79,5 @@ def _environment() -> Environment:
     environment.filters["duration"] = human_seconds
     environment.filters["figure"] = figure
     environment.filters["code"] = _code
+    environment.filters["plain"] = _plain
     return environment

@@ -14,6 +14,7 @@ from rebalance_lib.plan.pace import Pace
 from rebalance_lib.reassignment import Forecast, simulate
 from rebalance_lib.reassignment.outline import outline
 from rebalance_lib.reassignment.work import Work
+from rebalance_lib.topology.texts import decode_texts
 
 if TYPE_CHECKING:
     from rebalance_lib.plan import Plan
@@ -34,5 +35,5 @@ def forecast(plan: Plan, model: ClusterModel, pace: Pace) -> Forecast:
 def _write_rates(model: ClusterModel) -> pa.Table | None:
     if model.write_rate is None:
         return None
-    topics = pa.DictionaryArray.from_arrays(pa.array(model.topic, pa.int32()), pa.array(model.topics, pa.string()))
-    return pa.table({"topic": topics.cast(pa.string()), "partition": model.partition, "write_rate": model.write_rate})
+    topics = decode_texts(model.topic, pa.array(model.topics, pa.string()))
+    return pa.table({"topic": topics, "partition": model.partition, "write_rate": model.write_rate})

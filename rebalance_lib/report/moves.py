@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_lib.plan.columns import Lists
+from rebalance_lib.topology.texts import decode_texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,9 +45,8 @@ def moves_table(outcome: Outcome) -> pa.Table:
     order = np.lexsort((after.layout.broker[slot], number, rank[topic]))
     source, slot, comes, partition = source[order], slot[order], comes[order], partition[order]
     known = np.append(model.broker, np.int32(0)), np.append(model.log_dir, np.int32(-1))  # -1 finds the last
-    topics = pa.DictionaryArray.from_arrays(topic[order], pa.array(model.topics, pa.string()))
     columns = [
-        topics.cast(pa.string()),
+        decode_texts(topic[order], pa.array(model.topics, pa.string())),
         pa.array(number[order], pa.int32()),
         pa.array(ids[known[0][source]], pa.int32(), mask=source < 0),
         pa.array(ids[after.layout.broker[slot]], pa.int32()),

@@ -43,6 +43,7 @@ def summarize(choice: Choice, pace: Pace | None = None) -> dict[str, Any]:
         "recommended": chosen.name,
         "partitions": model.partitions,
         "partitions_left_alone": chosen.outcome.scope.offline,
+        "remarks": list(chosen.outcome.scope.remarks),
         "replicas_kept": _kept(choice),
         "bytes_total": pc.sum(sizes).as_py() or 0,
         "rates_known": model.write_rate is not None,
@@ -145,7 +146,9 @@ def largest_moves(outcome: Outcome) -> list[dict[str, Any]]:
     copies = np.bincount(outcome.partition_after[outcome.arrivals], minlength=after.model.partitions)
     copied = (copies * after.model.size)[changed]
     if len(changed) > LARGEST_MOVES:
-        changed = changed[copied >= np.partition(copied, -LARGEST_MOVES)[-LARGEST_MOVES]]
+        least = np.partition(copied, -LARGEST_MOVES)[-LARGEST_MOVES]
+        larger, as_large = np.flatnonzero(copied > least), np.flatnonzero(copied == least)
+        changed = changed[np.sort(np.r_[larger, as_large[: LARGEST_MOVES - len(larger)]])]
     rows: list[dict[str, Any]] = [
         {
             "partition": after.model.name(p),

@@ -10,10 +10,13 @@ import pyarrow as pa
 
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.topology.cluster_faults import CLUSTER_SCHEMA, REMARKS
+from rebalance_lib.topology.loads import RATES
 from rebalance_lib.topology.naming import partition_name, shown
+from rebalance_lib.topology.snapshot import CAPACITY
 
 _INT32, _INT64 = range(-(2**31), 2**31), range(-(2**63), 2**63)
 _LISTS = ("targets", "add", "remove")
+_CAPACITIES = tuple(field.name for field in CAPACITY)
 
 
 def read_entries(data: bytes) -> pa.Table:
@@ -61,10 +64,27 @@ def _no_constant(name: str) -> Any:
 def _check_broker(where: str, broker: Any) -> None:
     if type(broker) is not dict:
         raise InvalidInputError(f'{where} is {shown(broker)}, not an object; write {{"id": ..., "rack": ...}}')
-    _check_keys(where, broker, ("id",), ("rack",))
+    _check_keys(where, broker, ("id",), ("rack", "capacity", "broker_set", "cordoned"))
     _check_whole_number(where, "id", broker["id"], _INT32)
-    if broker.get("rack") is not None:
-        _check_text(where, "rack", broker["rack"])
+    for name in ("rack", "broker_set"):
+        if broker.get(name) is not None:
+            _check_text(where, name, broker[name])
+    if broker.get("cordoned") is not None and type(broker["cordoned"]) is not bool:
+        raise InvalidInputError(f"{where}: cordoned is {shown(broker['cordoned'])}: write true or false")
+    if broker.get("capacity") is not None:
+        _check_capacity(where, broker["capacity"])
+
+
+def _check_capacity(where: str, capacity: Any) -> None:
+    if type(capacity) is not dict:
+        form = "{" + ", ".join(f'"{name}": ...' for name in _CAPACITIES) + "}"
+        raise InvalidInputError(f"{where}: capacity is {shown(capacity)}, not an object; write {form}")
+    _check_keys(f"{where}: capacity", capacity, (), _CAPACITIES)
+    if capacity.get("disk") is not None:
+        _check_whole_number(where, "capacity.disk", capacity["disk"], _INT64)
+    for name in _CAPACITIES[1:]:
+        if capacity.get(name) is not None:
+            capacity[name] = _number(where, f"capacity.{name}", capacity[name])
 
 
 def _check_partition(where: str, entry: Any) -> None:
@@ -73,11 +93,16 @@ def _check_partition(where: str, entry: Any) -> None:
         raise InvalidInputError(f"{where} is {shown(entry)}, not an object; write {form}")
     if "topic" in entry and "partition" in entry:
         where += f" ({partition_name(entry['topic'], entry['partition'])})"
-    _check_keys(where, entry, ("topic", "partition", "replicas", "size"), ())
+    _check_keys(where, entry, ("topic", "partition", "replicas", "size"), (*RATES, "leader"))
     _check_text(where, "topic", entry["topic"])
     _check_whole_number(where, "partition", entry["partition"], _INT32)
     _check_whole_numbers(where, "replicas", entry["replicas"])
     _check_whole_number(where, "size", entry["size"], _INT64)
+    for name in RATES:
+        if entry.get(name) is not None:
+            entry[name] = _number(where, name, entry[name])
+    if entry.get("leader") is not None:
+        _check_whole_number(where, "leader", entry["leader"], _INT32)
 
 
 def _check_keys(where: str, found: dict[str, Any], required: Iterable[str], optional: Iterable[str]) -> None:
@@ -108,6 +133,16 @@ def _check_whole_number(where: str, name: str, value: Any, numbers: range) -> No
         raise InvalidInputError(
             f"{where}: {name} is {shown(value)}, not an integer of {bits} bits; write such a number"
         )
+
+
+def _number(where: str, name: str, value: Any) -> float:
+    """The value as a floating-point number, which Arrow does not make of large integers itself."""
+    if type(value) not in (int, float):
+        raise InvalidInputError(f"{where}: {name} is {shown(value)}, not a number; write one")
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise InvalidInputError(f"{where}: {name} is {shown(value)}: give a number of 64 bits") from error
 
 
 def _check_text(where: str, name: str, value: Any) -> None:

@@ -1,10 +1,13 @@
 """What a cluster's columns must keep, found over whole columns and told about one entry.
 
-    brokers      at least one; ids of 0 or more, each once; a rack is not empty
+    brokers      at least one; ids of 0 or more, each once; a rack and a broker set are not empty
+    capacity     more than 0 of each resource that it names
     targets, add, remove   brokers of the list, each once; targets are not empty, none of them is to be removed
     partitions   a name that a topic can have, a number of 0 or more, each partition once
     replicas     at least one; brokers of the list, each once
+    leader       one of the replicas
     size         0 or more; all replicas together fit in 62 bits
+    write_rate, read_rate   finite, 0 or more
 
 Example: of the partitions ``foo-0 on [1, 2]`` and ``foo-1 on [3, 3]``, with three brokers, the message is
 ``partition entry 1 (foo-1): replicas is [3, 3]: broker 3 is listed twice; list each broker once``.
@@ -12,6 +15,7 @@ Example: of the partitions ``foo-0 on [1, 2]`` and ``foo-1 on [3, 3]``, with thr
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,15 +24,29 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.topology.loads import RATES
 from rebalance_lib.topology.naming import partition_name, shown, topic_problem
+from rebalance_lib.topology.snapshot import CAPACITY
+from rebalance_lib.topology.texts import encode_texts
 
-BROKER = pa.struct([pa.field("id", pa.int32()), pa.field("rack", pa.string())])
+BROKER = pa.struct(
+    [
+        pa.field("id", pa.int32()),
+        pa.field("rack", pa.string()),
+        pa.field("capacity", CAPACITY),
+        pa.field("broker_set", pa.string()),
+        pa.field("cordoned", pa.bool_()),
+    ]
+)
 PARTITION = pa.struct(
     [
         pa.field("topic", pa.string()),
         pa.field("partition", pa.int32()),
         pa.field("replicas", pa.list_(pa.int32())),
         pa.field("size", pa.int64()),
+        pa.field("write_rate", pa.float64()),
+        pa.field("read_rate", pa.float64()),
+        pa.field("leader", pa.int32()),
     ]
 )
 CLUSTER_SCHEMA = pa.schema(
@@ -58,7 +76,16 @@ def check_cluster(document: pa.Table) -> None:
     if len(partitions):
         _check_partitions(partitions)
         _check_replicas(partitions, np.array(sorted(ids), np.int32))
+        _check_leaders(partitions)
         _check_sizes(partitions)
+        _check_rates(partitions)
+
+
+def leads(partitions: Any, brokers: NDArray[np.int32], row: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """By replica, given with its broker and the row of its partition: whether the partition's ``leader`` names it."""
+    named: NDArray[np.int32] = pc.fill_null(partitions.field("leader"), -1).to_numpy()
+    found: NDArray[np.bool_] = brokers == named[row]
+    return found
 
 
 def partition_order(partitions: Any) -> NDArray[np.int64] | None:
@@ -68,10 +95,10 @@ def partition_order(partitions: Any) -> NDArray[np.int64] | None:
 
 
 def _keys(partitions: Any) -> NDArray[np.int64]:
-    topic = partitions.field("topic").dictionary_encode()
-    rank = np.empty(len(topic.dictionary), np.int64)
-    rank[pc.array_sort_indices(topic.dictionary).to_numpy()] = np.arange(len(rank))
-    keys: NDArray[np.int64] = (rank[topic.indices.to_numpy()] << 32) + partitions.field("partition").to_numpy()
+    topic, topics = encode_texts(partitions.field("topic"))
+    rank = np.empty(len(topics), np.int64)
+    rank[pc.array_sort_indices(topics).to_numpy()] = np.arange(len(rank))
+    keys: NDArray[np.int64] = (rank[topic] << 32) + partitions.field("partition").to_numpy()
     return keys
 
 
@@ -87,10 +114,20 @@ def _check_brokers(brokers: list[dict[str, Any]]) -> set[int]:
             )
         if id_ in ids:
             raise InvalidInputError(f"broker entry {entry}: broker {id_} is listed twice; keep one of the two")
-        if broker["rack"] == "":
-            raise InvalidInputError(f'broker entry {entry} ({id_}): rack is "": name it, or leave rack out')
+        for name in ("rack", "broker_set"):
+            if broker[name] == "":
+                raise InvalidInputError(f'broker entry {entry} ({id_}): {name} is "": name it, or leave {name} out')
+        _check_capacity(f"broker entry {entry} ({id_})", broker["capacity"])
         ids.add(id_)
     return ids
+
+
+def _check_capacity(where: str, capacity: dict[str, float | None] | None) -> None:
+    for name, value in (capacity or {}).items():
+        if value is not None and not 0 < value < math.inf:
+            raise InvalidInputError(
+                f"{where}: capacity.{name} is {shown(value)}: give a finite number above 0, or leave {name} out"
+            )
 
 
 def _check_listed(name: str, listed: list[int] | None, ids: set[int]) -> None:
@@ -112,12 +149,12 @@ def _refuse(partitions: Any, entry: int, field: str, problem: str) -> InvalidInp
 
 
 def _check_partitions(partitions: Any) -> None:
-    topic = partitions.field("topic").dictionary_encode()
-    problems = [topic_problem(name) for name in topic.dictionary.to_pylist()]
+    topic, topics = encode_texts(partitions.field("topic"))
+    problems = [topic_problem(name) for name in topics.to_pylist()]
     if any(problems):
-        bad = np.array([problem is not None for problem in problems])[topic.indices.to_numpy()]
+        bad = np.array([problem is not None for problem in problems])[topic]
         entry = int(np.argmax(bad))
-        raise _refuse(partitions, entry, "topic", problems[topic.indices[entry].as_py()] or "")
+        raise _refuse(partitions, entry, "topic", problems[topic[entry]] or "")
     negative = partitions.field("partition").to_numpy() < 0
     if negative.any():
         problem = "partitions are numbered from 0; give such a number"
@@ -157,6 +194,31 @@ def _check_repeated(partitions: Any, row: NDArray[np.int64], brokers: NDArray[np
     if len(again):
         entry, broker = int(keys[again[0]] >> 32), int(keys[again[0]] & 0xFFFFFFFF)
         raise _refuse(partitions, entry, "replicas", f"broker {broker} is listed twice; list each broker once")
+
+
+def _check_leaders(partitions: Any) -> None:
+    leader = partitions.field("leader")
+    if leader.null_count == len(leader):
+        return
+    lists = partitions.field("replicas")
+    row = np.repeat(np.arange(len(lists)), pc.list_value_length(lists).to_numpy())
+    found = np.zeros(len(lists), np.bool_)
+    found[row[leads(partitions, lists.flatten().to_numpy(), row)]] = True
+    missing = pc.is_valid(leader).to_numpy(zero_copy_only=False) & ~found
+    if missing.any():
+        problem = "it is none of the replicas; give the one that leads now, or leave leader out"
+        raise _refuse(partitions, int(np.argmax(missing)), "leader", problem)
+
+
+def _check_rates(partitions: Any) -> None:
+    for name in RATES:
+        rate = partitions.field(name)
+        if rate.null_count == len(rate):
+            continue
+        values = pc.fill_null(rate, 0.0).to_numpy()
+        if (wrong := ~((values >= 0) & (values < np.inf))).any():
+            problem = "give 0 or more bytes per second, or leave it out"
+            raise _refuse(partitions, int(np.argmax(wrong)), name, problem)
 
 
 def _check_sizes(partitions: Any) -> None:

@@ -7,6 +7,10 @@ the others: they are marked here, so that nobody takes them for a higher replica
 Offsets are those of the partition, so that all its replicas show the same two: ``start_offset`` that of the oldest
 record on the leader's disk, ``end_offset`` that of the next record to come.
 
+What a broker can take, ``capacity``, is null where nobody gave it; so is each of its parts. The space on its disks is
+in ``log_dirs``; ``capacity.disk`` is only what a person or a cluster's JSON said. ``cordoned`` is null where the broker
+did not say: before Kafka 4.3 nothing can be cordoned.
+
 Example: partition 0 of ``orders`` on brokers 2 (leader) and 1, of 10 bytes each, with two records, is the two rows
 ``orders 0 0 2 leader in-sync 10 0..2`` and ``orders 0 1 1 - in-sync 10 0..2``.
 """
@@ -27,6 +31,15 @@ LOG_DIR = pa.struct(
         pa.field("path", pa.string(), nullable=False),
         pa.field("total_bytes", pa.int64()),
         pa.field("usable_bytes", pa.int64()),
+        pa.field("cordoned", pa.bool_()),  # gets no new partitions (KIP-1066); null before Kafka 4.3
+    ]
+)
+CAPACITY = pa.struct(
+    [
+        pa.field("disk", pa.int64()),  # bytes
+        pa.field("network_in", pa.float64()),  # bytes per second
+        pa.field("network_out", pa.float64()),
+        pa.field("cpu", pa.float64()),  # cores
     ]
 )
 BROKERS = pa.schema(
@@ -37,6 +50,9 @@ BROKERS = pa.schema(
         pa.field("port", pa.int32(), nullable=False),
         pa.field("alive", pa.bool_(), nullable=False),
         pa.field("log_dirs", pa.list_(LOG_DIR), nullable=False),
+        pa.field("capacity", CAPACITY),  # as given by a person or a cluster's JSON
+        pa.field("broker_set", pa.string()),  # its topics stay on brokers of the same set
+        pa.field("cordoned", pa.bool_()),  # all its log dirs are
     ]
 )
 REPLICAS = pa.schema(
@@ -57,7 +73,9 @@ REPLICAS = pa.schema(
         pa.field("min_insync_replicas", pa.int16()),  # the topic's; null where it was not told, or not asked for
     ]
 )
-LATER_COLUMNS = frozenset({"start_offset", "end_offset", "min_insync_replicas"})  # not in files of older versions
+LATER_COLUMNS = frozenset(  # not in files of older versions
+    {"start_offset", "end_offset", "min_insync_replicas", "capacity", "broker_set", "cordoned"}
+)
 _ADVICE = "it is no table of a snapshot, or a damaged one; take a new one with kafka-rebalance snapshot"
 
 

@@ -272,6 +272,79 @@ def test_every_mode_passes_the_check_and_tells_each_copy(plan, disks, mode, opti
     assert [(row["topic"], row["partition"]) for row in moves] == sorted((r["topic"], r["partition"]) for r in moves)
 
 
+def test_rows_in_another_order_give_the_same_plan(plan, disks):
+    assert plan("--snapshot", disks, "--mode", "repair", "--replication-factor", "3").exit_code == 0
+    expected = summary(disks)
+    for name in ("brokers", "replicas"):
+        table = pq.read_table(disks / "snapshot" / f"{name}.parquet")
+        pq.write_table(table.take(list(range(table.num_rows))[::-1]), disks / "snapshot" / f"{name}.parquet")
+    assert plan("--snapshot", disks, "--mode", "repair", "--replication-factor", "3").exit_code == 0
+    assert summary(disks)["digest"] == expected["digest"]
+    assert summary(disks)["candidates"] == expected["candidates"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("brokers", "brokers.parquet: broker 1 is listed twice"), ("replicas", "t0-0 has two replicas at position 0")],
+)
+def test_a_snapshot_that_no_cluster_can_have_is_refused_with_its_file(plan, disks, name, message):
+    table = pq.read_table(disks / "snapshot" / f"{name}.parquet")
+    pq.write_table(pa.concat_tables([table, table.slice(0, 1)]), disks / "snapshot" / f"{name}.parquet")
+    answer = plan("--snapshot", disks, "--mode", "balance")
+    assert answer.exit_code == 1
+    assert f"{disks.as_uri()}/snapshot/{name}.parquet: " in answer.stderr
+    assert message in answer.stderr
+
+
+def test_files_say_what_brokers_can_take_and_which_form_a_set(plan, file, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr("rebalance_lib.cli.plan.plan_here", lambda cluster, *_, **__: seen.append(cluster.snapshot))
+    monkeypatch.setattr("rebalance_lib.cli.plan.show_result", lambda *_: None)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "summary.json").write_text("{}")
+    (tmp_path / "capacities.yaml").write_text("default: {network_in: 1_000}\nbrokers:\n  2: {disk: 5}\n")
+    (tmp_path / "sets.json").write_text('{"payments": [1, 2]}')
+    options = ["--capacities", tmp_path / "capacities.yaml", "--broker-sets", tmp_path / "sets.json"]
+    assert plan("--snapshot", file(), "--mode", "balance", *options).exit_code == 0
+    brokers = seen[0].brokers
+    assert [one["network_in"] for one in brokers["capacity"].to_pylist()] == [1000.0] * 4
+    assert [one["disk"] for one in brokers["capacity"].to_pylist()] == [None, 5, None, None]
+    assert brokers["broker_set"].to_pylist() == ["payments", "payments", None, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("default: {cpu: -1}", "capacities.default.cpu is -1: give a number above 0"),
+        ("brokers: {9: {cpu: 1}}", "capacities.brokers has 9: the cluster has no such broker"),
+        ("default: {cpu: 1}\ndefault: {cpu: 2}", "default is there twice, in line 2 again: keep one"),
+        ("default: [", "this is no YAML or JSON: while parsing"),
+        ("default: {cpu: 2026-99-99}", "this cannot be read: month must be in 1..12"),
+    ],
+)
+def test_a_wrong_file_about_brokers_is_named_with_the_entry(plan, file, tmp_path, text, message):
+    path = tmp_path / "capacities.yaml"
+    path.write_text(text)
+    answer = plan("--snapshot", file(), "--mode", "balance", "--capacities", path)
+    assert answer.exit_code == 1
+    assert f"{path}: {message}" in answer.stderr
+    missing = tmp_path / "none.yaml"
+    answer = plan("--snapshot", file(), "--mode", "balance", "--broker-sets", missing)
+    assert f"{missing} cannot be read: No such file" in answer.stderr
+
+
+def test_an_exclusion_that_matches_nothing_is_a_remark(plan, file, tmp_path):
+    options = ["--excluded-topics", "pay*,t0,_<b>"]
+    answer = plan("--snapshot", file(), "--mode", "balance", *options)
+    assert answer.exit_code == 0, answer.stderr
+    remarks = [f"No topic matches '{one}', which is to be left alone." for one in ("pay*", "_<b>")]
+    assert summary(tmp_path)["remarks"] == remarks
+    assert remarks[0] in answer.stdout
+    review = (tmp_path / "out" / "review.md").read_text()
+    assert r"- No topic matches 'pay\*', which is to be left alone." in review
+    assert r"- No topic matches '\_\<b\>', which" in review
+
+
 def test_moves_between_log_dirs_name_both(plan, disks):
     assert plan("--snapshot", disks, "--mode", "disks").exit_code == 0
     moves = pq.read_table(disks / "out" / "moves.parquet").to_pylist()

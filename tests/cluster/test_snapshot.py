@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pytest
+
 from rebalance_lib.cluster import Cluster, take_snapshot
+from rebalance_lib.cluster.log_dirs import _log_dirs
+from rebalance_lib.cluster.snapshot import _is_cordoned
 from rebalance_lib.execution import Run
 from rebalance_lib.execution.throttles.config import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
 from rebalance_lib.plan import current_assignment
@@ -51,6 +57,32 @@ def test_brokers_have_racks_and_log_dirs(cluster):
         (4, "rack-1", True, 2),
     ]
     assert all(d["total_bytes"] > d["usable_bytes"] > 0 for b in brokers for d in b["log_dirs"])
+
+
+def test_log_dirs_that_are_cordoned_are_marked_and_a_broker_whose_log_dirs_all_are(new_kafka):
+    kafka = new_kafka(brokers=3, racks=0)
+    with Cluster({"bootstrap_servers": kafka.bootstrap_servers.split(",")}) as cluster:
+        before = take_snapshot(cluster).brokers.to_pylist()
+        assert [b["cordoned"] for b in before] == [False] * 3
+        first = before[0]["log_dirs"][0]["path"]
+        cluster.alter_broker_configs({1: {"cordoned.log.dirs": first}, 2: {"cordoned.log.dirs": "*"}})
+
+        def cordoned():
+            rows = take_snapshot(cluster).brokers.to_pylist()
+            return [(b["cordoned"], {d["cordoned"] for d in b["log_dirs"]}) for b in rows]
+
+        wait_for(cordoned, [(False, {True, False}), (True, {True}), (False, {False})])
+        after = take_snapshot(cluster).brokers.to_pylist()[0]["log_dirs"]
+        assert [d["path"] for d in after if d["cordoned"]] == [first]
+
+
+@pytest.mark.parametrize(("version", "cordoned"), [(4, None), (5, False)])
+def test_brokers_before_4_3_do_not_say_what_is_cordoned(version, cordoned):
+    result = SimpleNamespace(log_dir="/d", error_code=0, total_bytes=10, usable_bytes=5, topics=[], is_cordoned=False)
+    [found] = _log_dirs(1, SimpleNamespace(API_VERSION=version, error_code=0, results=[result]))
+    assert found.cordoned is cordoned
+    assert _is_cordoned([found]) is cordoned
+    assert _is_cordoned([]) is None
 
 
 def test_a_replica_that_is_only_being_added_does_not_raise_the_replication_factor(cluster, topic):

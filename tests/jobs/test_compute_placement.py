@@ -35,12 +35,12 @@ def run(tmp_path):
 
 
 def plan(run, *arguments):
-    assert job.main(["--run", run.uri, *arguments]) == 0
+    assert job.main(["--run", run.uri, "--mode", "kafka", *arguments]) == 0
     return run.plan()
 
 
-def refusal(run, capsys, *arguments):
-    assert job.main(["--run", run.uri, *arguments]) == 1
+def refusal(run, capsys, *arguments, mode=("--mode", "kafka")):
+    assert job.main(["--run", run.uri, *mode, *arguments]) == 1
     assert not run.artifacts.exists("plan")
     return capsys.readouterr().err
 
@@ -101,8 +101,14 @@ def test_a_missing_snapshot_is_named(tmp_path, capsys):
 
 
 def test_what_is_no_request_is_refused(run, capsys):
-    assert "a request has no field 'modes'" in refusal(run, capsys, "--request", '{"modes": "balance"}')
-    assert "--request says it all" in refusal(run, capsys, "--request", '{"mode": "balance"}', "--mode", "drain")
+    assert "a request has no field 'modes'" in refusal(run, capsys, "--request", '{"modes": "balance"}', mode=())
+    assert "--request says it all" in refusal(run, capsys, "--request", '{"mode": "balance"}')
+
+
+def test_without_a_mode_nothing_is_planned(run, capsys):
+    message = "it is not said what to plan: give --mode, one of balance, expand, drain, "
+    assert message in refusal(run, capsys, "--topics", "orders", mode=())
+    assert "the mode of a request is None: give one of" in refusal(run, capsys, "--request", "{}", mode=())
 
 
 def test_what_is_no_pace_is_refused(run, capsys):

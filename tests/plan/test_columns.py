@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_lib.plan.columns import Lists, find_sorted, partition_keys
+from rebalance_lib.plan.columns import Lists, few_chunks, find_sorted, partition_keys
 from rebalance_lib.topology import TopicPartition
 from tests.plan.strategies import partitions
 
@@ -81,3 +81,12 @@ def test_sorted_keys_are_found_or_not(keys, wanted):
     keys.sort()
     found = find_sorted(np.array(keys, np.int64), np.array(wanted, np.int64))
     assert found.tolist() == [keys.index(value) if value in keys else -1 for value in wanted]
+
+
+def test_partitions_of_tables_in_chunks_have_the_same_keys():
+    table = pa.table({"topic": ["b", "b", "a", "c"], "partition": pa.array([1, 0, 7, 2], pa.int32())})
+    chunks = pa.concat_tables([table.slice(0, 1), table.slice(1, 2), table.slice(3)])
+    assert chunks["topic"].num_chunks == 3
+    [whole], [cut] = partition_keys(table), partition_keys(chunks)
+    assert cut.tolist() == whole.tolist() == [(1 << 32) + 1, 1 << 32, 7, (2 << 32) + 2]
+    assert few_chunks(chunks["topic"]).num_chunks == 1

@@ -52,6 +52,17 @@ def test_a_partition_that_the_cluster_does_not_have():
     assert broken({}, {FOO_1: [1]}) == [(FOO_1, "unknown-partition")]
 
 
+def test_a_plan_for_new_partitions_has_no_others():
+    before = {FOO_0: [1, 3]}
+    new = {TopicPartition("foo", number): [3, 1] for number in range(3)}
+    assert broken(before, new, new_partitions=True) == [(FOO_0, "duplicate-partition")]
+    del new[FOO_0]
+    assert broken(before, new, new_partitions=True) == []
+    assert broken(before, {TopicPartition("foo", 1): [9, 1]}, new_partitions=True) == [
+        (TopicPartition("foo", 1), "unknown-broker")
+    ]
+
+
 def test_two_replicas_on_one_broker():
     assert broken({FOO_0: [1, 2]}, rows(("foo", 0, [2, 2]))) == [(FOO_0, "duplicate-broker")]
 

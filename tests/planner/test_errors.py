@@ -44,7 +44,6 @@ FULL = cluster({id_: Host(disks={"/data": 100}) for id_ in (1, 2, 3)}, topic("or
         ),
         (THREE, {"mode": Mode.TOPICS, "topics": ("payments",)}, ["no topic is called 'payments'"]),
         (THREE, {"mode": Mode.TOPICS}, ["needs topics"]),
-        (THREE, {"mode": Mode.BALANCE, "excluded_topics": ("pay*",)}, ["no topic is called 'pay*'"]),
         (THREE, {"mode": Mode.EXPAND}, ["no new broker"]),
         (
             THREE,

@@ -35,6 +35,17 @@ def test_quiet_hours_are_the_rest_of_the_window(clusters):
     assert one.fields["kafka_conn_id"] == "k"
 
 
+def test_what_is_said_of_brokers_goes_to_the_snapshots_of_their_connection(clusters):
+    found = clusters(
+        "clusters:\n  a: {kafka_conn_id: k, capacities: {brokers: {7: {disk: 5}}}, broker_sets: {payments: [1]}}\n"
+        "  b: {kafka_conn_id: l}\n  c: {kafka_conn_id: k}"
+    )
+    assert found.brokers_by_connection() == {
+        "k": {"capacities": {"brokers": {"7": {"disk": 5}}}, "broker_sets": {"payments": [1]}}
+    }
+    assert "capacities" not in found.clusters[0].fields
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -68,6 +79,19 @@ def test_quiet_hours_are_the_rest_of_the_window(clusters):
         ("{snapshots: snapshot, clusters: {a: {kafka_conn_id: k}}}", "snapshots cannot be 'snapshot': it is no cron"),
         ("clusters: {a: {kafka_conn_id: k, kafka_conn_id: l}}", "cluster a: kafka_conn_id is there twice, in line 1"),
         ("clusters:\n  a: {kafka_conn_id: k}\n  a: {kafka_conn_id: l}", "clusters: a is there twice, in line 3"),
+        (
+            "clusters: {a: {kafka_conn_id: k, capacities: {default: {cpu: 0}}}}",
+            "cluster a: capacities.default.cpu is 0: give a number above 0",
+        ),
+        ("clusters: {a: {kafka_conn_id: k, broker_sets: [1]}}", "cluster a: broker_sets is \\[1\\]: give an object"),
+        (
+            "clusters: {a: {kafka_conn_id: k, capacities: {racks: {x: {cpu: 1}, x: {cpu: 2}}}}}",
+            "cluster a: capacities: racks: x is there twice",
+        ),
+        (
+            "clusters: {a: {kafka_conn_id: k, broker_sets: {x: [1]}}, b: {kafka_conn_id: k, broker_sets: {x: [2]}}}",
+            "cluster b: a has the same kafka_conn_id",
+        ),
         (
             "clusters: {a: {kafka_conn_id: k, quiet_hours: '07:00-20:00', window: '20:00-07:00'}}",
             "give quiet_hours or window, not both",

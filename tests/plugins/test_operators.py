@@ -19,7 +19,7 @@ from kafka_rebalance_airflow.triggers.reassignment import PlanTrigger
 from rebalance_lib.artifacts import SNAPSHOT, Artifacts, read_groups
 from rebalance_lib.clock import Clock
 from rebalance_lib.cluster import Cluster, take_snapshot
-from rebalance_lib.errors import ClusterError
+from rebalance_lib.errors import ClusterError, InvalidInputError
 from rebalance_lib.execution import Kind, Run, make_request, restore_stale_throttles
 from rebalance_lib.execution.requests import read_requests
 from rebalance_lib.execution.throttles.config import FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
@@ -90,6 +90,25 @@ def test_snapshots_of_all_runs_share_a_history_beside_them(tmp_path, monkeypatch
     for history in (tmp_path / "history", elsewhere):
         assert len(list(history.glob(f"cluster={kafka.cluster_id}/day=*/*.parquet"))) == 1
     assert restore_stale_throttles(cluster, Artifacts.at(tmp_path / "history")) == {}
+
+
+def test_a_snapshot_has_what_the_file_of_clusters_says_of_its_brokers(tmp_path, monkeypatch, kafka):
+    monkeypatch.setenv("AIRFLOW_CONN_K", json.dumps({"conn_type": "kafka", "host": kafka.bootstrap_servers}))
+    monkeypatch.setenv("AIRFLOW__KAFKA_REBALANCE__ARTIFACTS", tmp_path.as_uri())
+    context = {"dag": SimpleNamespace(dag_id="kafka_rebalance"), "run_id": "one", "ti": None}
+
+    def take(said):
+        of_brokers = {"k": said, "other": {"capacities": {"brokers": {"99": {}}}}}
+        operator = SnapshotTopologyOperator(task_id="snapshot_topology", kafka_conn_id="k", of_brokers=of_brokers)
+        return Run(operator.execute(context)["run"]).snapshot().brokers
+
+    said = {"capacities": {"default": {"cpu": 4}, "brokers": {"2": {"disk": 5}}}, "broker_sets": {"payments": [1]}}
+    brokers = take(said)
+    assert {one["cpu"] for one in brokers["capacity"].to_pylist()} == {4.0}
+    assert [one["disk"] for one in brokers["capacity"].to_pylist()][:2] == [None, 5]
+    assert brokers["broker_set"].to_pylist()[:2] == ["payments", None]
+    with pytest.raises(InvalidInputError, match=r"broker_sets\.payments has 99: the cluster has no such broker"):
+        take({"broker_sets": {"payments": [99]}})
 
 
 def test_a_snapshot_without_consumer_groups_is_one_all_the_same(tmp_path, monkeypatch, kafka, cluster):

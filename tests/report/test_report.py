@@ -68,6 +68,14 @@ def test_an_empty_plan_changes_nothing():
     assert summary["largest_moves"] == []
 
 
+def test_of_many_moves_of_one_size_the_first_are_shown():
+    replicas = [("foo", number, 0, 1, True, False, 5 + (number == 40)) for number in range(60)]
+    model = ClusterModel.of(snapshot_of([(1, None, True), (2, None, True)], replicas))
+    plan = Plan.from_assignment({TopicPartition("foo", number): [2] for number in range(60)})
+    shown = summarize(Choice.given(model, plan))["largest_moves"]
+    assert [one["partition"] for one in shown] == ["foo-40", *(f"foo-{n}" for n in range(9))]
+
+
 @given(st.permutations([1, 2, 3]), st.permutations([1, 2, 3]))
 def test_bytes_and_replicas_are_neither_made_nor_lost(first, second):
     plan = Plan.from_assignment({TopicPartition("foo", 0): first[:2], TopicPartition("foo", 1): second[:2]})

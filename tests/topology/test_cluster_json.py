@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.plan import current_assignment
-from rebalance_lib.topology import REPLICAS, Broker, TopicPartition, cluster_json, parse_cluster
+from rebalance_lib.topology import LOADS, REPLICAS, Broker, TopicPartition, cluster_json, parse_cluster
 from rebalance_lib.topology.cluster_entries import read_entries
 
 FOO_0 = {"topic": "foo", "partition": 0, "replicas": [2, 1], "size": 10}
@@ -63,8 +64,70 @@ def test_kafkas_own_topics_are_internal():
     assert rows["internal"].to_pylist() == [True, True, False, False]
 
 
+def test_what_brokers_can_take_is_kept_as_it_is_given():
+    capacity = {"disk": 4 * 10**12, "network_in": 1250000000, "network_out": 1.5e9, "cpu": 16}
+    brokers = [
+        {"id": 2, "capacity": capacity, "broker_set": "payments", "cordoned": False},
+        {"id": 1, "capacity": {"disk": 5}, "cordoned": True},
+        {"id": 3, "capacity": None, "broker_set": None, "cordoned": None},
+    ]
+    for indent in (None, 1):
+        table = parse_cluster(json.dumps(cluster(brokers=brokers), indent=indent).encode()).snapshot.brokers
+        assert table["broker"].to_pylist() == [1, 2, 3]
+        nothing = dict.fromkeys(capacity)
+        assert table["capacity"].to_pylist() == [{**nothing, "disk": 5}, capacity, None]
+        assert table["broker_set"].to_pylist() == [None, "payments", None]
+        assert table["cordoned"].to_pylist() == [True, False, None]
+        assert table["log_dirs"].to_pylist() == [[], [], []]
+
+
+def test_who_leads_now_may_be_another_than_the_first_replica():
+    entries = [{**FOO_0, "partition": number} for number in range(3)]
+    entries[1]["leader"] = 1
+    rows = read(cluster(partitions=entries[::-1])).snapshot.replicas
+    assert rows["leader"].to_pylist() == [True, False, False, True, True, False]
+    assert rows["broker"].to_pylist() == [2, 1] * 3
+
+
+def test_rates_are_a_table_of_the_partitions_that_have_one():
+    entries = [{**FOO_0, "partition": number} for number in range(4)]
+    entries[3]["write_rate"] = 0
+    entries[1] |= {"write_rate": 2.5, "read_rate": 2**60}
+    entries[0] |= {"write_rate": None, "read_rate": 1e3}
+    loads = read(cluster(partitions=entries[::-1])).loads
+    assert loads.schema == LOADS
+    assert loads.to_pylist() == [
+        {"topic": "foo", "partition": 0, "write_rate": None, "read_rate": 1000.0},
+        {"topic": "foo", "partition": 1, "write_rate": 2.5, "read_rate": float(2**60)},
+        {"topic": "foo", "partition": 3, "write_rate": 0.0, "read_rate": None},
+    ]
+
+
+def test_without_rates_there_are_no_loads():
+    assert read(cluster()).loads is None
+    assert read(cluster(partitions=[{**FOO_0, "write_rate": None}])).loads is None
+    assert read(cluster(partitions=[])).loads is None
+
+
 NAMES = st.from_regex(r"[a-z._-]{3,6}", fullmatch=True)
 IDS = st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=5, unique=True)
+
+RATES = st.floats(0, 1e300) | st.integers(0, 2**60)
+CAPACITIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "disk": st.none() | st.integers(1, 2**62),
+        **dict.fromkeys(("network_in", "network_out", "cpu"), st.none() | RATES.filter(bool)),
+    },
+)
+OF_BROKERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "capacity": st.none() | CAPACITIES,
+        "broker_set": st.none() | NAMES,
+        "cordoned": st.none() | st.booleans(),
+    },
+)
 
 
 @st.composite
@@ -73,13 +136,18 @@ def clusters(draw):
     racks = st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=3))
     keys = draw(st.lists(st.tuples(NAMES, st.integers(0, 2**31 - 1)), max_size=6, unique=True))
     replicas = st.lists(st.sampled_from(ids), min_size=1, unique=True)
+    rates = st.fixed_dictionaries({}, optional=dict.fromkeys(("write_rate", "read_rate"), st.none() | RATES))
+    partitions = [
+        {"topic": t, "partition": p, "replicas": draw(replicas), "size": draw(st.integers(0, 2**50)), **draw(rates)}
+        for t, p in keys
+    ]
+    for entry in partitions:
+        if draw(st.booleans()):
+            entry["leader"] = draw(st.none() | st.sampled_from(entry["replicas"]))
     return {
-        "brokers": [{"id": id_, "rack": draw(racks)} for id_ in ids],
+        "brokers": [{"id": id_, "rack": draw(racks), **draw(OF_BROKERS)} for id_ in ids],
         "targets": draw(st.lists(st.sampled_from(ids), min_size=1, unique=True)),
-        "partitions": [
-            {"topic": t, "partition": p, "replicas": draw(replicas), "size": draw(st.integers(0, 2**50))}
-            for t, p in keys
-        ],
+        "partitions": partitions,
     }
 
 
@@ -92,20 +160,42 @@ def test_what_was_written_is_read_back(document, indent):
     assert current_assignment(found.snapshot).as_dict() == {
         TopicPartition(entry["topic"], entry["partition"]): tuple(entry["replicas"]) for entry in document["partitions"]
     }
+    given = {entry["id"]: entry for entry in document["brokers"]}
+    for row in found.snapshot.brokers.to_pylist():
+        entry = given[row["broker"]]
+        assert (row["broker_set"], row["cordoned"]) == (entry.get("broker_set"), entry.get("cordoned"))
+        expected = entry.get("capacity")
+        assert row["capacity"] == (None if expected is None else {name: expected.get(name) for name in row["capacity"]})
+    leaders = {(r["topic"], r["partition"]): r["broker"] for r in found.snapshot.replicas.to_pylist() if r["leader"]}
+    rates = {} if found.loads is None else {(r["topic"], r["partition"]): r for r in found.loads.to_pylist()}
+    for entry in document["partitions"]:
+        key = entry["topic"], entry["partition"]
+        assert leaders[key] == (entry["replicas"][0] if entry.get("leader") is None else entry["leader"])
+        for name in ("write_rate", "read_rate"):
+            assert rates.get(key, {}).get(name) == (None if entry.get(name) is None else float(entry[name]))
     sizes = {(row["topic"], row["partition"]): row["size_bytes"] for row in found.snapshot.replicas.to_pylist()}
     assert sizes == {(entry["topic"], entry["partition"]): entry["size"] for entry in document["partitions"]}
 
 
+KEYS = [
+    *("brokers", "targets", "partitions", "id", "rack", "capacity", "broker_set", "cordoned", "disk", "cpu"),
+    *("topic", "partition", "replicas", "size", "write_rate", "leader", "?"),
+]
 VALUES = st.one_of(st.none(), st.booleans(), st.integers(-2, 2**33), st.floats(), st.text(max_size=2), st.just([]))
 
 
 @given(
     clusters(),
-    st.sampled_from(["brokers", "targets", "partitions", "id", "rack", "topic", "replicas", "size", "?"]),
+    st.sampled_from(KEYS),
     VALUES,
 )
+@example(cluster(partitions=[{**FOO_0, "write_rate": 1}]), "write_rate", float("nan"))
+@example(cluster(brokers=[{"id": 1, "capacity": {"cpu": 1}}]), "cpu", float("inf"))
+@example(cluster(brokers=[{"id": 1, "capacity": {"cpu": 1}}]), "cpu", 10**400)
 def test_both_readers_agree(document, key, value):
-    part = next((one for one in (document, *document["brokers"], *document["partitions"]) if key in one), document)
+    capacities = [broker.get("capacity") or {} for broker in document["brokers"]]
+    parts = (document, *document["brokers"], *document["partitions"], *capacities)
+    part = next((one for one in parts if key in one), document)
     part[key] = value
     data = json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass")
     quick = cluster_json._read_columns(data)
@@ -115,6 +205,46 @@ def test_both_readers_agree(document, key, value):
         assert quick is None
     else:
         assert quick is None or quick.equals(exact)
+
+
+@given(clusters(), st.sampled_from([None, 1]), st.integers(1, 400))
+def test_a_large_file_is_read_in_pieces_to_the_same_cluster(document, indent, size):
+    data = json.dumps(document, indent=indent, ensure_ascii=False).encode()
+    expected = parse_cluster(data)
+    with mock.patch.object(cluster_json, "LARGEST_PIECE", size):
+        found = parse_cluster(data)
+        quick = cluster_json._read_columns(data)
+    assert found.snapshot.replicas.equals(expected.snapshot.replicas)
+    assert found.snapshot.brokers.equals(expected.snapshot.brokers)
+    assert found.loads == expected.loads
+    plain = b"\\" not in data and document["partitions"]
+    assert quick is not None or not plain
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (cluster(partitions=[FOO_0, FOO_0]), "entry 1 (foo-0): partition is 0: entry 0 has this partition already"),
+        (cluster(partitions=[{**FOO_0, "topic": "a b"}]), 'entry 0 (a b-0): topic is "a b": a topic'),
+        (cluster(partitions=[FOO_0, {**FOO_0, "partition": None}]), "(foo-None): partition is null, not an integer"),
+        (cluster(partitions=[FOO_0, None]), "partition entry 1 is null, not an object"),
+        (cluster(partitions=[FOO_0, FOO_0 | {"isr": []}]), 'has the key "isr"'),
+        (b'{"brokers": [{"id": 1}], "partitions": [{}]}]}', "not JSON: Extra data at line 1"),
+        (b'{"brokers": [{"id": 1}], "partitions": [{"topic": "a"},,{"topic": "b"}]}', "not JSON: Expecting value"),
+        (b'{"brokers": [{"id": 1}], "partitions": [{"topic": "a"} {"topic": "b"}]}', "not JSON: Expecting ','"),
+        (b'{"brokers": [{"id": 1}], "partitions": [{"topic": "a"},]}', "not JSON: "),
+    ],
+)
+def test_what_is_wrong_in_a_large_file_is_named_too(document, message, monkeypatch):
+    monkeypatch.setattr(cluster_json, "LARGEST_PIECE", 30)
+    assert message in refusal(document)
+
+
+def test_a_large_file_with_partitions_first_is_read_entry_by_entry(monkeypatch):
+    monkeypatch.setattr(cluster_json, "LARGEST_PIECE", 30)
+    document = {"partitions": [FOO_0, {**FOO_0, "partition": 1}], "brokers": BROKERS}
+    assert cluster_json._read_columns(json.dumps(document).encode()) is None
+    assert read(document).snapshot.replicas.num_rows == 4
 
 
 def test_an_ordinary_file_needs_no_second_reading(monkeypatch):
@@ -172,7 +302,30 @@ def test_an_ordinary_file_needs_no_second_reading(monkeypatch):
         (cluster(partitions=[{**FOO_0, "size": -1}]), "size is -1: give 0 or more bytes"),
         (cluster(partitions=[{**FOO_0, "size": 1.5}]), "size is 1.5, not an integer of 64 bits"),
         (cluster(partitions=[{**FOO_0, "size": 2**62}]), "more bytes than 62 bits can count"),
-        (cluster(partitions=[{**FOO_0, "leader": 1}]), 'has the key "leader"'),
+        (cluster(partitions=[{**FOO_0, "isr": 1}]), 'has the key "isr"; remove it, or use one of topic, partition,'),
+        (cluster(partitions=[{**FOO_0, "leader": 3}]), "(foo-0): leader is 3: it is none of the replicas"),
+        (cluster(partitions=[{**FOO_0, "leader": "2"}]), '(foo-0): leader is "2", not an integer of 32 bits'),
+        (cluster(partitions=[{**FOO_0, "write_rate": -1}]), "(foo-0): write_rate is -1.0: give 0 or more bytes per"),
+        (cluster(partitions=[{**FOO_0, "read_rate": "1"}]), '(foo-0): read_rate is "1", not a number; write one'),
+        (cluster(partitions=[{**FOO_0, "read_rate": True}]), "(foo-0): read_rate is true, not a number"),
+        (cluster(partitions=[{**FOO_0, "read_rate": 10**400}]), "give a number of 64 bits"),
+        (b'{"brokers": [{"id": 1, "capacity": {"cpu": NaN}}], "partitions": []}', "NaN is no JSON"),
+        (
+            b'{"brokers": [{"id": 1, "capacity": {"cpu": 1e999}}], "partitions": []}',
+            "broker entry 0 (1): capacity.cpu is Infinity: give a finite number above 0, or leave cpu out",
+        ),
+        (cluster(brokers=[{"id": 1, "capacity": 5}]), 'capacity is 5, not an object; write {"disk": ..., "network_in"'),
+        (cluster(brokers=[{"id": 1, "capacity": {"ram": 5}}]), 'broker entry 0: capacity has the key "ram"; remove it'),
+        (cluster(brokers=[{"id": 1, "capacity": {"disk": 1.5}}]), "capacity.disk is 1.5, not an integer of 64 bits"),
+        (cluster(brokers=[{"id": 1, "capacity": {"cpu": "4"}}]), 'capacity.cpu is "4", not a number'),
+        (
+            cluster(brokers=[{"id": 1, "capacity": {"disk": 0}}]),
+            "broker entry 0 (1): capacity.disk is 0: give a finite",
+        ),
+        (cluster(brokers=[{"id": 1, "capacity": {"network_in": -1}}]), "capacity.network_in is -1.0: give a finite"),
+        (cluster(brokers=[{"id": 1, "broker_set": ""}]), 'broker entry 0 (1): broker_set is "": name it'),
+        (cluster(brokers=[{"id": 1, "broker_set": 1}]), "broker entry 0: broker_set is 1, not a string"),
+        (cluster(brokers=[{"id": 1, "cordoned": 1}]), "broker entry 0: cordoned is 1: write true or false"),
         (cluster(partitions=[{"topic": "foo", "partition": 0, "replicas": [1]}]), "entry 0 (foo-0) has no size"),
     ],
 )

@@ -85,3 +85,17 @@ def test_files_of_older_versions_have_no_offsets_and_are_read():
     old = Snapshot.from_tables(brokers, replicas.drop_columns(["start_offset", "end_offset"]))
     assert old.replicas.equals(ORDERS.replicas)
     assert old.replicas["end_offset"].null_count == 3
+
+
+def test_files_of_older_versions_have_no_capacities_and_nothing_cordoned():
+    log_dirs = [[{"path": "/d", "total_bytes": 10, "usable_bytes": 5, "cordoned": True}]] * 3
+    brokers, replicas = ORDERS.tables()
+    brokers = brokers.set_column(5, BROKERS.field("log_dirs"), pa.array(log_dirs, BROKERS.field("log_dirs").type))
+    assert Snapshot.from_tables(brokers, replicas).brokers["log_dirs"].to_pylist() == log_dirs
+    older = pa.list_(pa.struct(list(BROKERS.field("log_dirs").type.value_type)[:3]))
+    brokers = brokers.drop_columns(["capacity", "broker_set", "cordoned"])
+    brokers = brokers.set_column(5, "log_dirs", brokers["log_dirs"].cast(older))
+    old = Snapshot.from_tables(brokers, replicas).brokers
+    assert old.schema == BROKERS
+    assert old["log_dirs"][0].as_py() == [{"path": "/d", "total_bytes": 10, "usable_bytes": 5, "cordoned": None}]
+    assert all(old[name].null_count == 3 for name in ("capacity", "broker_set", "cordoned"))

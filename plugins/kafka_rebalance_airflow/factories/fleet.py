@@ -57,6 +57,7 @@ def fleet_dag(file: Path | None = None, dag_id: str = "kafka_fleet_plan", **dag_
                 kafka_conn_id=one.kafka_conn_id,
                 subdirectory=one.name,
                 restore=False,
+                of_brokers={one.kafka_conn_id: one.of_brokers},
                 retries=1,
                 retry_delay=RETRY_DELAY,
             )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import DAG, chain
 
+from kafka_rebalance_airflow.clusters import read_clusters
 from kafka_rebalance_airflow.factories.steps import KAFKA, MACROS, RETRY_DELAY, RUN, first_steps, form_field, last_steps
 from kafka_rebalance_airflow.fields import rebalance_params
 from kafka_rebalance_airflow.notifications import notify_of_failure
@@ -47,6 +49,7 @@ def rebalance_dag(
     defaults: Mapping[str, Any] | None = None,
     schedule: Any = None,
     tags: Iterable[str] = (),
+    clusters: Path | None = None,
     **dag_arguments: Any,
 ) -> DAG:
     """A DAG that rebalances a cluster, from the form to the report.
@@ -56,10 +59,11 @@ def rebalance_dag(
         defaults: Other defaults for fields of the form; a scheduled run uses them.
         schedule: When it runs by itself.
         tags: Tags besides ``kafka`` and ``rebalance``.
+        clusters: The file of clusters, if the installation sets none, for what it says of brokers.
         **dag_arguments: What else `airflow.sdk.DAG` takes.
 
     Raises:
-        ValueError: A default is not acceptable.
+        ValueError: A default is not acceptable, or something in the file of clusters is wrong.
     """
     with DAG(
         dag_id=dag_id,
@@ -76,7 +80,11 @@ def rebalance_dag(
     ) as dag:
         claim_cluster = first_steps()
         snapshot_topology = SnapshotTopologyOperator(
-            task_id="snapshot_topology", kafka_conn_id=KAFKA, retries=2, retry_delay=RETRY_DELAY
+            task_id="snapshot_topology",
+            kafka_conn_id=KAFKA,
+            of_brokers=read_clusters(clusters).brokers_by_connection(),
+            retries=2,
+            retry_delay=RETRY_DELAY,
         )
         compute_placement = ComputePlacementOperator(
             task_id="compute_placement",

@@ -32,6 +32,7 @@ def scheduled_dags(file: Path | None = None) -> list[DAG]:
         rebalance_dag(
             f"kafka_rebalance_scheduled_{one.name}",
             defaults=one.fields,
+            clusters=file,
             schedule=[snapshot_asset(one.name)] if one.schedule == AFTER_SNAPSHOT else one.schedule,
             tags=["scheduled", one.name],
             doc_md=SCHEDULED_DOC.format(name=one.name) + DOC,

@@ -37,6 +37,7 @@ class SnapshotTopologyOperator(BaseOperator):
     :param kafka_conn_id: connection to the cluster.
     :param subdirectory: of the run's directory, for runs about several clusters; empty for none.
     :param restore: whether throttles that dead runs left are restored; without it nothing is changed.
+    :param of_brokers: by connection, what the file of clusters says of brokers: ``capacities`` and ``broker_sets``.
 
     Returns the run's URI, the history's, and a few figures.
     """
@@ -45,8 +46,17 @@ class SnapshotTopologyOperator(BaseOperator):
     ui_color = "#e3eefa"
     operator_extra_links = (PlanPageLink(),)
 
-    def __init__(self, *, kafka_conn_id: str, subdirectory: str = "", restore: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        kafka_conn_id: str,
+        subdirectory: str = "",
+        restore: bool = True,
+        of_brokers: Mapping[str, Mapping[str, Any]] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
+        self.of_brokers = dict(of_brokers or {})
         self.kafka_conn_id = kafka_conn_id
         self.subdirectory = subdirectory
         self.restore = restore
@@ -56,6 +66,7 @@ class SnapshotTopologyOperator(BaseOperator):
         from rebalance_lib.artifacts import Artifacts
         from rebalance_lib.cluster import groups_or_none, take_snapshot
         from rebalance_lib.history import append_snapshot
+        from rebalance_lib.topology import BrokerSets, Capacities
 
         run = begin_run(context, self.kafka_conn_id, self.subdirectory)
         if self.restore:
@@ -65,6 +76,9 @@ class SnapshotTopologyOperator(BaseOperator):
                 restore_stale(cluster, context, self.log)
             snapshot = take_snapshot(cluster)
             groups = groups_or_none(cluster, tell=self.log.warning)
+        said = self.of_brokers.get(self.kafka_conn_id, {})
+        snapshot = Capacities.from_dict(said.get("capacities")).apply(snapshot)
+        snapshot = BrokerSets.from_dict(said.get("broker_sets")).apply(snapshot)
         run.write_snapshot(snapshot)
         run.write_groups(groups)
         history = Artifacts(history_uri())
