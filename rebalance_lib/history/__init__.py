@@ -9,7 +9,7 @@ from rebalance_lib.history.dataset import (
     files_between,
     sample_of,
 )
-from rebalance_lib.history.loads import LOADS, Share, read_loads, shares_of
+from rebalance_lib.history.loads import GROUP_READS, LOADS, Share, read_group_reads, read_loads, shares_of
 from rebalance_lib.history.prometheus import Prometheus, Queries, import_history, read_samples
 from rebalance_lib.history.prometheus_api import Credentials
 from rebalance_lib.history.prometheus_series import Labels
@@ -17,6 +17,7 @@ from rebalance_lib.history.rates import RATE_COLUMNS, window_until, write_rates
 from rebalance_lib.history.retention import Retained, compact_history
 
 __all__ = [
+    "GROUP_READS",
     "HISTORY",
     "LOADS",
     "RATE_COLUMNS",
@@ -33,6 +34,7 @@ __all__ = [
     "compact_history",
     "files_between",
     "import_history",
+    "read_group_reads",
     "read_loads",
     "read_samples",
     "sample_of",

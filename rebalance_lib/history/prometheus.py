@@ -159,5 +159,6 @@ def _sample(rows: pa.Table, at: int) -> tuple[datetime, pa.Table]:
         "start_offset": rows["start_offset"].take(leader),
         "end_offset": rows["end_offset"].take(leader),
         "log_dir": pa.nulls(rows.num_rows, pa.string()),
+        "committed": pa.nulls(rows.num_rows, HISTORY.field("committed").type),
     }
     return moment, pa.table(columns, schema=HISTORY)

@@ -25,7 +25,8 @@ from rebalance_lib.history import Share, clusters, files_between, read_loads, sh
 LOADS_DDL = (
     "cluster string not null, topic string not null, partition int not null, size_bytes bigint not null, "
     "size_p95 double not null, growth double, growth_p95 double, write_rate double, write_rate_p95 double, "
-    "samples int not null"
+    "write_rate_last double, read_rate double, read_rate_p95 double, read_rate_last double, "
+    "groups_reset array<string>, samples int not null"
 )
 
 

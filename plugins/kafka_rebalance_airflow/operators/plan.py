@@ -68,7 +68,7 @@ class SnapshotTopologyOperator(BaseOperator):
         run.write_snapshot(snapshot)
         run.write_groups(groups)
         history = Artifacts(history_uri())
-        append_snapshot(history, snapshot)
+        append_snapshot(history, snapshot, groups)
         found = {
             "run": run.uri,
             "history": history.uri,
