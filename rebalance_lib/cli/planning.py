@@ -19,7 +19,7 @@ import pyarrow as pa
 import rebalance_lib
 from rebalance_lib.artifacts import GROUPS, PLAN, RATES, SNAPSHOT, Artifacts, read_groups, read_snapshot, write_groups
 from rebalance_lib.errors import InvalidInputError, RebalanceError
-from rebalance_lib.history import clusters, write_rates
+from rebalance_lib.history import LoadOptions, clusters, planned_loads
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Choice, ClusterModel, Request, Scope
 from rebalance_lib.planner.candidates import FULL, UNLIMITED, candidate, names, undominated
@@ -92,14 +92,20 @@ def free_for_plans(out: Artifacts) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Where write rates come from: a history of snapshots, and how many hours of it count."""
+    """Where loads come from: a history of snapshots, and what of it counts."""
 
     history: Artifacts
-    hours: float
+    options: LoadOptions
 
     def of(self, snapshot: Snapshot) -> pa.Table | None:
-        """The write rates before a snapshot, where they are known."""
-        return write_rates(self.history, snapshot.cluster_id, snapshot.taken_at, self.hours)
+        """The loads before a snapshot, where they are known."""
+        return planned_loads(self.history, snapshot.cluster_id, snapshot.taken_at, self.options)
+
+    def arguments(self) -> list[str]:
+        """The same for the Spark job."""
+        load, horizon = str(self.options.statistic), str(self.options.horizon_days)
+        window = ("--window", str(self.options.hours))
+        return ["--history", self.history.uri, *window, "--load", load, "--horizon", horizon]
 
     def check_cluster(self, snapshot: Snapshot) -> None:
         """Raise if the history does not know the snapshot's cluster at all."""
@@ -181,7 +187,7 @@ def submit(
     settings = ["--conf", "spark.log.level=WARN", "--conf", "spark.ui.enabled=false"]
     arguments = ["--run", run.uri, "--request", json.dumps(request.as_dict()), "--pace", json.dumps(pace.as_dict())]
     if past:
-        arguments += ["--history", past.history.uri, "--window", str(past.hours)]
+        arguments += past.arguments()
     environment: dict[str, Any] = {"PYSPARK_PYTHON": sys.executable, **_driver(replicas), **os.environ}
     done = subprocess.run(
         [program, *chosen, *settings, str(JOB), *arguments],

@@ -165,8 +165,10 @@ class ClusterModel:
         return part, slots
 
     def with_rates(self, rates: pa.Table) -> ClusterModel:
-        """The same with the write rate of each partition; unknown ones count as 0."""
+        """The same with the write rate of each partition; unknown ones count as 0, unless all are unknown."""
         known = rates.filter(pc.is_valid(rates["write_rate"]))
+        if not known.num_rows:
+            return self
         keys = _keys(self.topics, known)
         found = _find(self._keys, keys)
         values = np.zeros(self.partitions)
