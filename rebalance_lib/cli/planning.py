@@ -101,12 +101,6 @@ class Past:
         """The loads before a snapshot, where they are known."""
         return planned_loads(self.history, snapshot.cluster_id, snapshot.taken_at, self.options)
 
-    def arguments(self) -> list[str]:
-        """The same for the Spark job."""
-        load, horizon = str(self.options.statistic), str(self.options.horizon_days)
-        window = ("--window", str(self.options.hours))
-        return ["--history", self.history.uri, *window, "--load", load, "--horizon", horizon]
-
     def check_cluster(self, snapshot: Snapshot) -> None:
         """Raise if the history does not know the snapshot's cluster at all."""
         if not snapshot.cluster_id:
@@ -187,7 +181,7 @@ def submit(
     settings = ["--conf", "spark.log.level=WARN", "--conf", "spark.ui.enabled=false"]
     arguments = ["--run", run.uri, "--request", json.dumps(request.as_dict()), "--pace", json.dumps(pace.as_dict())]
     if past:
-        arguments += past.arguments()
+        arguments += ["--history", past.history.uri, *past.options.arguments()]
     environment: dict[str, Any] = {"PYSPARK_PYTHON": sys.executable, **_driver(replicas), **os.environ}
     done = subprocess.run(
         [program, *chosen, *settings, str(JOB), *arguments],

@@ -85,11 +85,13 @@ def append_sample(history: Artifacts, cluster_id: str, rows: pa.Table, taken_at:
     Args:
         history: The directory of the history.
         cluster_id: Kafka's id of the cluster.
-        rows: Its replicas, in the columns of `HISTORY`.
+        rows: Its replicas, in the columns of `HISTORY`; ``committed`` may be left out.
         taken_at: The moment; the history counts in whole seconds.
     """
     file = _file(cluster_id, taken_at)
     if not history.exists(file.name):
+        if "committed" not in rows.column_names:
+            rows = rows.append_column("committed", pa.nulls(rows.num_rows, HISTORY.field("committed").type))
         order = [(name, "ascending") for name in ("topic", "partition", "position", "broker")]
         rows = rows.cast(HISTORY).sort_by(order).combine_chunks()
         sink = pa.BufferOutputStream()

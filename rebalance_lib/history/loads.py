@@ -65,7 +65,7 @@ import pyarrow.parquet as pq
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.history.dataset import HISTORY, HistoryFile
-from rebalance_lib.history.intervals import Flags, Floats, Ints
+from rebalance_lib.history.intervals import Floats, Ints
 from rebalance_lib.history.reads import Committed
 from rebalance_lib.history.series import Samples, Series, statistics
 from rebalance_lib.topology import TopicPartition
@@ -185,19 +185,20 @@ def _read(history: Artifacts, share: Share, series: Series) -> _Found:
                 continue
             columns = [*COLUMNS, COMMITTED] if COMMITTED in schema.names else COLUMNS
             table = parquet.read_row_groups(numbers, columns=columns, use_threads=False)
-        size, keys = _ints(table["size_bytes"]), topics.keys(table)
-        chosen = table["leader"].to_numpy() & (size >= 0) & topics.within(keys, share)
-        values = [keys, size, _ints(table["start_offset"]), _ints(table["end_offset"])]
-        samples = Samples(*(values if chosen.all() else (column[chosen] for column in values)))
-        series.add(file.taken_at.timestamp(), samples._replace(committed=_committed(table, chosen, groups)))
+        keys, size = topics.keys(table), _ints(table["size_bytes"])
+        leaders = np.flatnonzero(table["leader"].to_numpy() & (size >= 0))
+        rows = leaders[topics.within(keys[leaders], share)]
+        start, end = (_ints(table[name])[rows] for name in ("start_offset", "end_offset"))
+        samples = Samples(keys[rows], size[rows], start, end, _committed(table, rows, groups))
+        series.add(file.taken_at.timestamp(), samples)
     return _Found(share.cluster_id, topics, groups, series)
 
 
-def _committed(table: pa.Table, chosen: Flags, groups: _Names) -> Committed | None:
-    """What groups had committed for the chosen rows; None where no groups were listed."""
+def _committed(table: pa.Table, rows: Ints, groups: _Names) -> Committed | None:
+    """What groups had committed for these rows; None where no groups were listed."""
     if COMMITTED not in table.column_names or table[COMMITTED].null_count == table.num_rows:
         return None
-    column = table[COMMITTED].combine_chunks().filter(pa.array(chosen))
+    column = table[COMMITTED].combine_chunks().take(pa.array(rows))
     entries = pc.list_flatten(column)
     names = entries.field("group").dictionary_encode()
     return Committed(

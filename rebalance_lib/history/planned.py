@@ -28,9 +28,11 @@ one day its size is 300 + 2.333 x 86,400 = 201,900 bytes.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -88,6 +90,9 @@ class LoadOptions:
     horizon_days: float = 0.0
 
     def __post_init__(self) -> None:
+        for name in ("hours", "horizon_days"):
+            if isinstance(value := getattr(self, name), bool) or not isinstance(value, int | float):
+                raise InvalidInputError(f"{name} is {value!r}: give a number")
         if not 0 < self.hours <= MOST_HOURS:
             raise InvalidInputError(f"the window is {self.hours} hours: give more than 0, up to {MOST_HOURS:,.0f}")
         if self.statistic not in list(Statistic):
@@ -95,6 +100,23 @@ class LoadOptions:
         if not 0 <= self.horizon_days <= MOST_DAYS:
             raise InvalidInputError(f"the horizon is {self.horizon_days} days: give 0 up to {MOST_DAYS:,.0f}")
         object.__setattr__(self, "statistic", Statistic(self.statistic))
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """The inverse of `as_dict`; what is missing or None is as by default."""
+        names = [one.name for one in fields(cls)]
+        if unknown := sorted(set(given) - set(names)):
+            raise InvalidInputError(f"loads have no {unknown[0]!r}: give some of {', '.join(names)}")
+        return cls(**{name: value for name, value in given.items() if value is not None})
+
+    def as_dict(self) -> dict[str, Any]:
+        """The options as JSON can hold them."""
+        return {**asdict(self), "statistic": str(self.statistic)}
+
+    def arguments(self) -> list[str]:
+        """The options as the Spark job takes them."""
+        words = {"--window": self.hours, "--load": self.statistic, "--horizon": self.horizon_days}
+        return [str(word) for option in words.items() for word in option]
 
     @property
     def columns(self) -> tuple[str, ...]:

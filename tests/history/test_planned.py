@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from itertools import count
 
@@ -112,6 +113,8 @@ def test_what_each_group_reads_is_there_by_partition():
         ({"hours": 0}, "the window is 0 hours: give more than 0"),
         ({"hours": math.nan}, "the window is nan hours"),
         ({"hours": math.inf}, "the window is inf hours"),
+        ({"hours": True}, "hours is True: give a number"),
+        ({"horizon_days": "7"}, "horizon_days is '7': give a number"),
         ({"statistic": "median"}, "there is no load 'median': give one of mean, p95, last"),
         ({"horizon_days": -1}, "the horizon is -1 days: give 0 up to 3,650"),
         ({"horizon_days": math.nan}, "the horizon is nan days"),
@@ -121,6 +124,14 @@ def test_what_each_group_reads_is_there_by_partition():
 def test_options_that_make_no_sense_are_refused(given, message):
     with pytest.raises(InvalidInputError, match=message):
         LoadOptions(**given)
+
+
+def test_options_go_through_json():
+    options = LoadOptions(6, Statistic.P95, 7)
+    assert LoadOptions.from_dict(json.loads(json.dumps(options.as_dict()))) == options
+    assert LoadOptions.from_dict({"hours": None}) == LoadOptions()
+    with pytest.raises(InvalidInputError, match="loads have no 'days': give some of hours, statistic, horizon_days"):
+        LoadOptions.from_dict({"days": 7})
 
 
 @given(by_second=histories, statistic=st.sampled_from(Statistic), days=st.sampled_from([0, 0.5, 7]))

@@ -60,6 +60,11 @@ def test_quiet_hours_are_the_rest_of_the_window(clusters):
             "clusters: {a: {kafka_conn_id: k, throttle_ceiling: 10}}",
             "cluster a: throttle_ceiling cannot be 10",
         ),
+        ("clusters: {a: {kafka_conn_id: k, load: median}}", "cluster a: load cannot be 'median'"),
+        (
+            "clusters: {a: {kafka_conn_id: k, history_hours: 0, horizon_days: 7}}",
+            "cluster a: horizon_days needs a history that tells how partitions grow",
+        ),
         ("clusters: {a: {kafka_conn_id: k, review: automatic}}", "cluster a: automatic review needs a limit"),
         (
             "clusters: {a: {kafka_conn_id: k, schedule: at night}}",
