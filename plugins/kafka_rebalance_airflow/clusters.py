@@ -30,7 +30,7 @@ import yaml
 from airflow.sdk import CronTriggerTimetable
 
 from kafka_rebalance_airflow.config import clusters_file
-from kafka_rebalance_airflow.fields import rebalance_params
+from kafka_rebalance_airflow.fields import check_horizon, rebalance_params
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.window import Window
 
@@ -142,6 +142,7 @@ def _entry(name: str, given: dict[str, Any]) -> ClusterEntry:
     throttle, ceiling = values["throttle"], values["throttle_ceiling"]
     if throttle and ceiling and ceiling < throttle:
         raise ValueError(f"throttle_ceiling cannot be {ceiling}: it is below the throttle of {throttle}")
+    check_horizon(values)
     if values["review"] == "automatic" and values["max_bytes"] is None:
         raise ValueError("automatic review needs a limit in bytes: set max_bytes")
     return ClusterEntry(name, conn_id, schedule, fields, of_brokers)

@@ -12,6 +12,7 @@ from typing import Any
 from airflow.sdk import Param
 
 WHAT, HOW, REVIEW = "What", "How", "Review"
+LOADS = ("history_hours", "load", "horizon_days")  # of the fields of a request, those that are not in `Request`
 MODES = {
     "balance": "balance: even out disk, replicas and leaders over all brokers",
     "expand": "expand: fill new brokers; nothing moves between the others",
@@ -123,11 +124,36 @@ def request_params() -> dict[str, Param]:
         ),
         "history_hours": _number(
             "Hours of history",
-            "How far back write rates are looked up in the history of snapshots; 0: not at all.",
+            "How far back loads are looked up in the history of snapshots; 0: not at all.",
             default=24,
             section=WHAT,
         ),
+        "load": _choice(
+            "Load",
+            "What is written and read in these hours, as the plan counts it. The percentile suits loads that come in "
+            "peaks, the last interval a load that has just changed.",
+            {
+                "mean": "mean: over all these hours",
+                "p95": "p95: the 95th percentile over the intervals between snapshots",
+                "last": "last: the last interval between snapshots",
+            },
+            WHAT,
+        ),
+        "horizon_days": _number(
+            "Horizon in days",
+            "Plan with the sizes that partitions will have after so many days, at the growth of these hours, so that "
+            "the plan is still right then; 0: as they are.",
+            default=0,
+            maximum=3650.0,
+            section=WHAT,
+        ),
     }
+
+
+def check_horizon(values: Mapping[str, Any]) -> None:
+    """Raise ValueError if sizes are to be those of a later day, and nothing is to be read that tells of growth."""
+    if values.get("horizon_days") and not values.get("history_hours"):
+        raise ValueError("horizon_days needs a history that tells how partitions grow: set history_hours above 0")
 
 
 def threshold_params() -> dict[str, Param]:

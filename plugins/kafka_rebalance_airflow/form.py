@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kafka_rebalance_airflow.fields import request_params
+from kafka_rebalance_airflow.fields import LOADS, check_horizon, request_params
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Form:
     pace: dict[str, Any]
     thresholds: dict[str, float | None]
     review: dict[str, Any]
-    history_hours: float
+    loads: dict[str, Any]  # as `rebalance_lib.history.LoadOptions` reads them; empty: no history is looked at
 
     def as_dict(self) -> dict[str, Any]:
         """For XCom."""
@@ -76,6 +76,7 @@ def read_form(params: Mapping[str, Any]) -> Form:
             {name: params.get(f"threshold_{name}") for name in ("bytes", "replicas", "leaders")}
         )
     )
+    loads = checked(lambda: _loads(params))
     if (interval := params.get("check_interval")) is not None:
         checked(lambda: check_seconds("check_interval", float(interval)))
     automatic = params.get("review") == "automatic"
@@ -96,16 +97,27 @@ def read_form(params: Mapping[str, Any]) -> Form:
             "timeout_hours": params.get("timeout_hours") or 0,
             "reminder_hours": params.get("reminder_hours") or 0,
         },
-        history_hours=params.get("history_hours") or 0,
+        loads=loads,
     )
 
 
 def _request(params: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a request that are filled in."""
-    given = {name: params.get(name) for name in request_params() if name != "history_hours"}
+    given = {name: params.get(name) for name in request_params() if name not in LOADS}
     given |= {name: _ids(name, params.get(name)) for name in IDS}
     given |= {name: _names(params.get(name)) for name in ("topics", "excluded_topics")}
     return {name: value for name, value in given.items() if value not in (None, "", [])}
+
+
+def _loads(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Which loads of the history count; empty where no history is looked at."""
+    from rebalance_lib.history import LoadOptions
+
+    check_horizon(params)
+    if not (hours := params.get("history_hours")):
+        return {}
+    given = {"hours": hours, "statistic": params.get("load"), "horizon_days": params.get("horizon_days")}
+    return LoadOptions.from_dict(given).as_dict()
 
 
 def _settings(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from rebalance_lib.cli.output import Output
 from rebalance_lib.cli.pace import pace_options
 from rebalance_lib.cli.plan_result import show_result
 from rebalance_lib.cli.planning import COMPILING, Past, Stages, free_for_plans, plan_here, plan_on_spark, read_cluster
+from rebalance_lib.history import LoadOptions, Statistic
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Mode, Request
 from rebalance_lib.topology import ClusterFile
@@ -105,13 +106,29 @@ def _list(name: str, words: str) -> Callable[..., Any]:
 @click.option(
     "--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True, help="Where to plan."
 )
-@click.option("--history", help="The directory or URI of a history of snapshots, for write rates; default none.")
+@click.option("--history", help="The directory or URI of a history of snapshots, for loads; default none.")
 @click.option(
     "--window",
     type=click.FloatRange(min=0, min_open=True),
     default=24.0,
     show_default=True,
     help="With --history: how many hours before the snapshot count.",
+)
+@click.option(
+    "--load",
+    type=click.Choice([str(one) for one in Statistic]),
+    default=str(Statistic.MEAN),
+    show_default=True,
+    help="With --history: what of these hours is written and read counts: the mean, the 95th percentile over the "
+    "intervals between snapshots, or the last of them.",
+)
+@click.option(
+    "--horizon",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="DAYS",
+    help="With --history: plan with the sizes that partitions will have after so many days, at the growth of the "
+    "window; default 0, as they are.",
 )
 @click.option("--master", help="spark: the master to submit to; default that of spark-submit.")
 @pace_options
@@ -126,6 +143,8 @@ def plan(
     out: str,
     history: str | None,
     window: float,
+    load: str,
+    horizon: float,
     engine: str,
     master: str | None,
     pace: Pace,
@@ -142,7 +161,7 @@ def plan(
         with stages("read", "reading"):
             cluster = with_broker_files(read_cluster(place), capacities, broker_sets)
         request = Request.from_dict(with_file(given, cluster))
-        past = Past(Artifacts.named(history), window) if history else None
+        past = _past(history, LoadOptions(window, Statistic(load), horizon))
         if past:
             past.check_cluster(cluster.snapshot)
         if engine == "spark":
@@ -152,6 +171,14 @@ def plan(
     summary = directory.read_json("summary.json")
     show_result(output, summary, out)
     output.result({"out": out, **summary})
+
+
+def _past(history: str | None, options: LoadOptions) -> Past | None:
+    if history:
+        return Past(Artifacts.named(history), options)
+    if options.horizon_days or options.statistic != Statistic.MEAN:
+        raise click.UsageError("--load and --horizon are about a history of snapshots: give --history, too")
+    return None
 
 
 MODES = "\n".join(f"  {mode:<20}{mode.explained}" for mode in Mode)

@@ -7,6 +7,7 @@ from typing import Any
 from rebalance_lib.cli.output import Output
 from rebalance_lib.report import broker_table, changed_most
 from rebalance_lib.report.durations import human_seconds
+from rebalance_lib.report.loads import loads_lines
 from rebalance_lib.report.units import human_bytes
 
 BROKERS_SHOWN = 10
@@ -34,8 +35,8 @@ def show_result(output: Output, summary: dict[str, Any], out: str) -> None:
         output.say(f"Racks: {kept} partitions stay as they are; striped, they would be in fewer, or crowd one.")
     if missing := summary["brokers_without_rack"]:
         output.say(f"Racks do not count: brokers {', '.join(map(str, missing))} have none, so all may end in one rack.")
-    if not summary["rates_known"] and summary["partitions_changed"]:
-        output.say("Write rates are not known: one snapshot alone has none.")
+    for line in loads_lines(summary):
+        output.say(line)
     if (forecast := summary["forecast"]) and forecast["partitions"]:
         output.say(forecast_line(forecast, summary["pace"]["throttle"]))
     if (groups := summary["candidates"][summary["recommended"]]["groups"]) and groups["touched"]:

@@ -28,7 +28,7 @@ from rebalance_lib.artifacts import (
     write_groups,
 )
 from rebalance_lib.errors import InvalidInputError, RebalanceError
-from rebalance_lib.history import clusters, write_rates
+from rebalance_lib.history import LoadOptions, clusters, planned_loads
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Choice, ClusterModel, Request, Scope
 from rebalance_lib.planner.candidates import FULL, UNLIMITED, candidate, names, undominated
@@ -101,14 +101,14 @@ def free_for_plans(out: Artifacts) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Where write rates come from: a history of snapshots, and how many hours of it count."""
+    """Where loads come from: a history of snapshots, and what of it counts."""
 
     history: Artifacts
-    hours: float
+    options: LoadOptions
 
     def of(self, snapshot: Snapshot) -> pa.Table | None:
-        """The write rates before a snapshot, where they are known."""
-        return write_rates(self.history, snapshot.cluster_id, snapshot.taken_at, self.hours)
+        """The loads before a snapshot, where they are known."""
+        return planned_loads(self.history, snapshot.cluster_id, snapshot.taken_at, self.options)
 
     def check_cluster(self, snapshot: Snapshot) -> None:
         """Raise if the history does not know the snapshot's cluster at all."""
@@ -190,7 +190,7 @@ def submit(
     settings = ["--conf", "spark.log.level=WARN", "--conf", "spark.ui.enabled=false"]
     arguments = ["--run", run.uri, "--request", json.dumps(request.as_dict()), "--pace", json.dumps(pace.as_dict())]
     if past:
-        arguments += ["--history", past.history.uri, "--window", str(past.hours)]
+        arguments += ["--history", past.history.uri, *past.options.arguments()]
     environment: dict[str, Any] = {"PYSPARK_PYTHON": sys.executable, **_driver(replicas), **os.environ}
     done = subprocess.run(
         [program, *chosen, *settings, str(JOB), *arguments],

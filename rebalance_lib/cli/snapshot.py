@@ -31,13 +31,14 @@ def snapshot(*, connection: Connection, output: Output, out: Path | None, histor
     """Show what each broker holds: bytes, replicas and leaders.
 
     With --out, brokers.parquet and replicas.parquet go to OUT/snapshot, as the planner reads them, and the consumer
-    groups beside them. With --history, sizes and offsets go to a file of their own below URI, a directory or the
-    address of one, such as file:///shared/history: snapshots over time tell how fast each partition grows and is
-    written.
+    groups beside them. With --history, sizes, offsets and what consumer groups have committed go to a file of their own
+    below URI, a directory or the address of one, such as file:///shared/history: snapshots over time tell how fast each
+    partition grows, is written and is read.
     """
     with connection.open() as cluster:
         taken = take_snapshot(cluster)
-        groups = None if out is None else groups_or_none(cluster, tell=output.remark)
+        wanted = out is not None or history is not None
+        groups = groups_or_none(cluster, tell=output.remark) if wanted else None
     load = taken.load_per_broker().to_pylist()
     output.show(load_table(load, f"Cluster {taken.cluster_id}"))
     if out is not None:
@@ -46,6 +47,6 @@ def snapshot(*, connection: Connection, output: Output, out: Path | None, histor
         run.write_groups(groups)
         output.remark(f"written to {out / 'snapshot'}")
     if history is not None:
-        appended = append_snapshot(Artifacts(history), taken)
+        appended = append_snapshot(Artifacts(history), taken, groups)
         output.remark(f"appended to {history.rstrip('/')}/{appended.name}")
     output.result({"cluster_id": taken.cluster_id, "taken_at": taken.taken_at, "brokers": load})

@@ -9,34 +9,48 @@ from rebalance_lib.history.dataset import (
     files_between,
     sample_of,
 )
-from rebalance_lib.history.loads import LOADS, Share, read_loads, shares_of
+from rebalance_lib.history.loads import GROUP_READS, LOADS, Share, read_group_reads, read_loads, shares_of
+from rebalance_lib.history.planned import (
+    PLANNED_LOADS,
+    LoadOptions,
+    Statistic,
+    group_reads,
+    planned,
+    planned_loads,
+    window_until,
+)
 from rebalance_lib.history.prometheus import Prometheus, Queries, import_history, read_samples
 from rebalance_lib.history.prometheus_api import Credentials
 from rebalance_lib.history.prometheus_series import Labels
-from rebalance_lib.history.rates import RATE_COLUMNS, window_until, write_rates
 from rebalance_lib.history.retention import Retained, compact_history
 
 __all__ = [
+    "GROUP_READS",
     "HISTORY",
     "LOADS",
-    "RATE_COLUMNS",
+    "PLANNED_LOADS",
     "Credentials",
     "HistoryFile",
     "Labels",
+    "LoadOptions",
     "Prometheus",
     "Queries",
     "Retained",
     "Share",
+    "Statistic",
     "append_sample",
     "append_snapshot",
     "clusters",
     "compact_history",
     "files_between",
+    "group_reads",
     "import_history",
+    "planned",
+    "planned_loads",
+    "read_group_reads",
     "read_loads",
     "read_samples",
     "sample_of",
     "shares_of",
     "window_until",
-    "write_rates",
 ]

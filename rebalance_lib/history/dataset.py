@@ -10,8 +10,13 @@ Rows are sorted by topic, partition and position, and a row group holds whole to
 reader of some partitions skips the other groups by the statistics in the file. A file appears whole or not at all, and
 a snapshot that is appended again changes nothing.
 
-Example: the snapshot of 09:58:07 with partition 0 of ``orders`` on brokers 2 (leader) and 1 is the one file above,
-with the two rows ``orders 0 0 2 leader 10 bytes 0..2`` and ``orders 0 1 1 - 10 bytes 0..2``.
+What consumer groups had committed stands in the leader's row of each partition, so that who reads a partition reads its
+groups with it, and nothing is joined: an empty list where no group had committed anything, null where the groups were
+not listed, in the rows of followers, and in files of older versions, which lack the column.
+
+Example: the snapshot of 09:58:07 with partition 0 of ``orders`` on brokers 2 (leader) and 1, of which ``billing`` has
+read one record, is the one file above, with the two rows ``orders 0 0 2 leader 10 bytes 0..2 [(billing, 1)]`` and
+``orders 0 1 1 - 10 bytes 0..2 null``.
 """
 
 from __future__ import annotations
@@ -24,12 +29,14 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.topology import REPLICAS, Snapshot
+from rebalance_lib.topology import REPLICAS, Groups, Snapshot
 
+COMMITTED = pa.struct([pa.field("group", pa.string(), nullable=False), pa.field("offset", pa.int64(), nullable=False)])
 HISTORY = pa.schema(
     [
         pa.field("taken_at", pa.timestamp("us", "UTC"), nullable=False),
@@ -42,11 +49,17 @@ HISTORY = pa.schema(
         REPLICAS.field("start_offset"),
         REPLICAS.field("end_offset"),
         REPLICAS.field("log_dir"),
+        pa.field("committed", pa.list_(pa.field("element", COMMITTED))),
     ]
 )
 ROW_GROUPS = 16  # of a file: a window is read in that many parts at most, unless the cluster is large
 SMALLEST_GROUP, LARGEST_GROUP = 4_096, 16_384  # rows
-REPEATED = ["taken_at", "topic", "log_dir"]  # worth a dictionary; the other columns are nearly all different
+REPEATED = [
+    "taken_at",
+    "topic",
+    "log_dir",
+    "committed.list.element.group",
+]  # worth a dictionary; the other columns are nearly all different
 MOMENT = "%Y-%m-%dT%H%M%SZ"
 FILE = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z\.parquet")
 CLUSTER = "cluster="
@@ -61,9 +74,9 @@ class HistoryFile(NamedTuple):
     taken_at: datetime
 
 
-def append_snapshot(history: Artifacts, snapshot: Snapshot) -> HistoryFile:
-    """Append a snapshot; appending it again changes nothing."""
-    return append_sample(history, snapshot.cluster_id, sample_of(snapshot), _moment(snapshot))
+def append_snapshot(history: Artifacts, snapshot: Snapshot, groups: Groups | None = None) -> HistoryFile:
+    """Append a snapshot, and its consumer groups where they were listed; appending it again changes nothing."""
+    return append_sample(history, snapshot.cluster_id, sample_of(snapshot, groups), _moment(snapshot))
 
 
 def append_sample(history: Artifacts, cluster_id: str, rows: pa.Table, taken_at: datetime) -> HistoryFile:
@@ -72,11 +85,13 @@ def append_sample(history: Artifacts, cluster_id: str, rows: pa.Table, taken_at:
     Args:
         history: The directory of the history.
         cluster_id: Kafka's id of the cluster.
-        rows: Its replicas, in the columns of `HISTORY`.
+        rows: Its replicas, in the columns of `HISTORY`; ``committed`` may be left out.
         taken_at: The moment; the history counts in whole seconds.
     """
     file = _file(cluster_id, taken_at)
     if not history.exists(file.name):
+        if "committed" not in rows.column_names:
+            rows = rows.append_column("committed", pa.nulls(rows.num_rows, HISTORY.field("committed").type))
         order = [(name, "ascending") for name in ("topic", "partition", "position", "broker")]
         rows = rows.cast(HISTORY).sort_by(order).combine_chunks()
         sink = pa.BufferOutputStream()
@@ -87,12 +102,42 @@ def append_sample(history: Artifacts, cluster_id: str, rows: pa.Table, taken_at:
     return file
 
 
-def sample_of(snapshot: Snapshot) -> pa.Table:
-    """The replicas of a snapshot in the columns of `HISTORY`."""
+def sample_of(snapshot: Snapshot, groups: Groups | None = None) -> pa.Table:
+    """The replicas of a snapshot, and what groups had committed for them, in the columns of `HISTORY`."""
     replicas = snapshot.replicas
     taken_at = pa.repeat(pa.scalar(_moment(snapshot), HISTORY.field("taken_at").type), replicas.num_rows)
-    columns = [taken_at, *(replicas[name] for name in HISTORY.names[1:])]
+    committed = _committed(replicas, groups)
+    columns = [taken_at, *(replicas[name] for name in HISTORY.names[1:-1]), committed]
     return pa.Table.from_arrays(columns, schema=HISTORY)
+
+
+def _committed(replicas: pa.Table, groups: Groups | None) -> pa.Array:
+    """By replica: what groups had committed, if it leads; offsets of partitions without a leader are left out."""
+    kind = HISTORY.field("committed").type
+    leaders = replicas["leader"].to_numpy()
+    if groups is None or not leaders.any():
+        return pa.nulls(replicas.num_rows, kind)
+    offsets = groups.offsets
+    topics = pc.unique(replicas["topic"])
+    places = np.flatnonzero(leaders)
+    wanted, known = (_keys(table, topics) for table in (replicas.take(places), offsets))
+    order = np.argsort(wanted)
+    found = np.minimum(np.searchsorted(wanted, known, sorter=order), len(wanted) - 1)
+    led = np.flatnonzero(wanted[order][found] == known)
+    row = places[order[found[led]]]
+    entries = offsets.take(led[np.argsort(row, kind="stable")])
+    ends = np.r_[0, np.cumsum(np.bincount(row, minlength=replicas.num_rows))].astype(np.int32)
+    values = pa.StructArray.from_arrays(
+        [entries[name].combine_chunks() for name in ("group", "committed")], fields=list(COMMITTED)
+    )
+    return pa.ListArray.from_arrays(pa.array(ends), values, type=kind, mask=pa.array(~leaders))
+
+
+def _keys(table: pa.Table, topics: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The partition of each row as one integer; one of a topic that is not among these is below zero."""
+    topic = pc.fill_null(pc.index_in(table["topic"], value_set=topics), -1).to_numpy().astype(np.int64)
+    keys: np.ndarray[tuple[int], np.dtype[np.int64]] = (topic << 32) + table["partition"].to_numpy()
+    return keys
 
 
 def clusters(history: Artifacts) -> list[str]:

@@ -9,6 +9,11 @@ Kafka's log metrics do not tell who leads. A fourth query may: it is to give a s
 end offset is taken for the leader, since followers only copy; then the largest, then the lowest broker id. As in a
 snapshot, all replicas of a partition show the leader's offsets. Their order and log dirs are not known.
 
+The bytes of a log are those on the disk, and its start offset must be of the disk, too. Of a tiered topic, Kafka's own
+is that of the oldest record in remote storage, and Kafka has no metric of the oldest one on the disk: bytes per record
+would come out too small, and so would what is written. Topics with bytes in remote storage are therefore asked for, and
+their start offsets, and with them their rates, are unknown, unless an exporter of your own shows those on the disk.
+
 Nothing that comes in is trusted: it must be the JSON that Prometheus documents, bounded in bytes and in time, with
 topics that Kafka would accept. A value that no size and no offset can have, such as NaN, is unknown. Redirects are not
 followed, since they would carry the credentials to another host, and credentials appear in no message.
@@ -32,7 +37,7 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.history.dataset import HISTORY, HistoryFile, append_sample
 from rebalance_lib.history.prometheus_api import Credentials, PrometheusApi, Range
-from rebalance_lib.history.prometheus_series import Labels, parse_matrix
+from rebalance_lib.history.prometheus_series import Labels, parse_matrix, parse_topics
 
 INSTANTS = 20  # in one request: what a big cluster answers must fit into memory
 REPLICA = ["at", "topic", "partition", "broker"]
@@ -46,6 +51,8 @@ class Queries:
     start_offset: str = "kafka_log_log_log_start_offset"
     end_offset: str = "kafka_log_log_log_end_offset"
     leader: str = ""  # a series for each leader; empty: not asked
+    remote_size: str = "kafka_server_brokertopicmetrics_remotelogsizebytes"  # by topic; empty: no topic is tiered
+    local_start_offset: str = ""  # of the oldest record on the disk, by replica; empty: no exporter shows it
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +132,41 @@ def _rows(api: PrometheusApi, source: Prometheus, asked: Range) -> pa.Table:
     """A row per instant and replica that has a size, with offsets and the leader's mark where they are known."""
 
     def ask(query: str, name: str) -> pa.Table:
-        answer = api.query_range(query, asked)
-        return parse_matrix(answer, source.labels, source.brokers).rename_columns([*REPLICA, name])
+        return _replicas(api, source, asked, query).rename_columns([*REPLICA, name])
 
     queries = source.queries
     rows = ask(queries.size, "size_bytes")
     for name, query in (("start_offset", queries.start_offset), ("end_offset", queries.end_offset)):
         rows = rows.join(ask(query, name), REPLICA, join_type="left outer")
+    rows = _with_local_starts(rows, api, source, asked)
     if queries.leader:
         return rows.join(ask(queries.leader, "leads"), REPLICA, join_type="left outer")
     return rows.append_column("leads", pa.nulls(rows.num_rows, pa.int64()))
+
+
+def _with_local_starts(rows: pa.Table, api: PrometheusApi, source: Prometheus, asked: Range) -> pa.Table:
+    """The same with start offsets of what is on the disk; null where a topic is tiered and nothing tells."""
+    queries = source.queries
+    if queries.remote_size:
+        answer = api.query_range(queries.remote_size, asked)
+        tiered = parse_topics(answer, source.labels, source.brokers)
+        marks = tiered.append_column("tiered", pa.repeat(pa.scalar(value=True), tiered.num_rows))
+        rows = rows.join(marks, ["at", "topic"], join_type="left outer")
+        start = pc.if_else(pc.is_valid(rows["tiered"]), pa.scalar(None, pa.int64()), rows["start_offset"])
+        rows = _with_start(rows, start).drop_columns(["tiered"])
+    if queries.local_start_offset:
+        local = _replicas(api, source, asked, queries.local_start_offset).rename_columns([*REPLICA, "local"])
+        rows = rows.join(local, REPLICA, join_type="left outer")
+        rows = _with_start(rows, pc.coalesce(rows["local"], rows["start_offset"])).drop_columns(["local"])
+    return rows
+
+
+def _with_start(rows: pa.Table, start: pa.ChunkedArray) -> pa.Table:
+    return rows.set_column(rows.column_names.index("start_offset"), "start_offset", start)
+
+
+def _replicas(api: PrometheusApi, source: Prometheus, asked: Range, query: str) -> pa.Table:
+    return parse_matrix(api.query_range(query, asked), source.labels, source.brokers)
 
 
 def _sample(rows: pa.Table, at: int) -> tuple[datetime, pa.Table]:
@@ -159,5 +191,6 @@ def _sample(rows: pa.Table, at: int) -> tuple[datetime, pa.Table]:
         "start_offset": rows["start_offset"].take(leader),
         "end_offset": rows["end_offset"].take(leader),
         "log_dir": pa.nulls(rows.num_rows, pa.string()),
+        "committed": pa.nulls(rows.num_rows, HISTORY.field("committed").type),
     }
     return moment, pa.table(columns, schema=HISTORY)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,15 +36,10 @@ def parse_matrix(data: object, labels: Labels, brokers: Mapping[str, int]) -> pa
     Raises:
         RebalanceError: This is not what Prometheus answers to a range query.
     """
-    if not isinstance(data, dict) or data.get("resultType") != "matrix" or not isinstance(data.get("result"), list):
-        raise RebalanceError("Prometheus answered something else than a matrix: is the URL that of a Prometheus?")
     names: list[tuple[str, int, int]] = []
     counts: list[int] = []
     points: list[Any] = []
-    for series in data["result"]:
-        metric, values = _fields(series)
-        if (broker := brokers.get(str(metric.get(labels.broker)))) is None:
-            continue
+    for metric, values, broker in _of_brokers(data, labels, brokers):
         names.append((*_partition(metric, labels), broker))
         counts.append(len(values))
         points += values
@@ -60,6 +55,35 @@ def parse_matrix(data: object, labels: Labels, brokers: Mapping[str, int]) -> pa
     return table.group_by(list(COLUMNS[:4])).aggregate([("value", "max")]).rename_columns(list(COLUMNS))
 
 
+def parse_topics(data: object, labels: Labels, brokers: Mapping[str, int]) -> pa.Table:
+    """The topics and instants of a range query at which any broker of this cluster has a value above 0.
+
+    Series without a topic, such as a sum over all of them, are left out.
+
+    Raises:
+        RebalanceError: This is not what Prometheus answers to a range query.
+    """
+    found: set[tuple[int, str]] = set()
+    for metric, values, _ in _of_brokers(data, labels, brokers):
+        if labels.topic in metric:
+            at, numbers = _points(values)
+            found |= {(moment, _topic(metric, labels)) for moment in at[numbers > 0].tolist()}
+    moments, topics = ([pair[n] for pair in sorted(found)] for n in (0, 1))
+    return pa.table({"at": pa.array(moments, pa.int64()), "topic": pa.array(topics, pa.string())})
+
+
+def _of_brokers(
+    data: object, labels: Labels, brokers: Mapping[str, int]
+) -> Iterator[tuple[dict[str, Any], list[Any], int]]:
+    """The labels, the values and the broker of each series that is of this cluster."""
+    if not isinstance(data, dict) or data.get("resultType") != "matrix" or not isinstance(data.get("result"), list):
+        raise RebalanceError("Prometheus answered something else than a matrix: is the URL that of a Prometheus?")
+    for series in data["result"]:
+        metric, values = _fields(series)
+        if (broker := brokers.get(str(metric.get(labels.broker)))) is not None:
+            yield metric, values, broker
+
+
 _KINDS = ((0, pa.string()), (1, pa.int32()), (2, pa.int32()))
 
 
@@ -72,14 +96,19 @@ def _fields(series: object) -> tuple[dict[str, Any], list[Any]]:
 
 
 def _partition(metric: Mapping[str, Any], labels: Labels) -> tuple[str, int]:
-    topic, partition = metric.get(labels.topic), metric.get(labels.partition)
-    if not isinstance(topic, str) or not TOPIC.fullmatch(topic):
-        raise RebalanceError(f"the label {labels.topic} of a series is {str(topic)[:80]!r}, which is no topic's name")
+    topic, partition = _topic(metric, labels), metric.get(labels.partition)
     if not isinstance(partition, str) or not PARTITION.fullmatch(partition) or int(partition) >= 2**31:
         raise RebalanceError(
             f"the label {labels.partition} of a series of {topic} is {str(partition)[:80]!r}, which is no partition"
         )
     return topic, int(partition)
+
+
+def _topic(metric: Mapping[str, Any], labels: Labels) -> str:
+    topic = metric.get(labels.topic)
+    if not isinstance(topic, str) or not TOPIC.fullmatch(topic):
+        raise RebalanceError(f"the label {labels.topic} of a series is {str(topic)[:80]!r}, which is no topic's name")
+    return topic
 
 
 def _points(points: list[Any]) -> tuple[Any, Any]:

@@ -2,7 +2,7 @@
 
     spark-submit compute_placement.py --run file:///.../RUN [--run ...] --mode balance
     spark-submit compute_placement.py --run file:///.../RUN --request '{"mode": "drain", "brokers": [3]}'
-    spark-submit compute_placement.py --run file:///.../RUN --mode balance --history file:///.../history --window 24
+    spark-submit compute_placement.py --run file:///.../RUN --mode balance --history file:///.../history --horizon 7
 
 Candidates times clusters are tasks of their own, and a cluster too large for one is cut into shards; `tasks` says what
 workers do. The plans are the ones that `kafka-rebalance plan` works out on one machine, for the same seed. Every run
@@ -29,7 +29,7 @@ from pyspark.sql import SparkSession
 
 from rebalance_lib.artifacts import PLAN, RATES, Artifacts
 from rebalance_lib.errors import InvalidInputError, RebalanceError
-from rebalance_lib.history import RATE_COLUMNS, clusters, window_until
+from rebalance_lib.history import LoadOptions, Statistic, clusters, planned, window_until
 from rebalance_lib.jobs.checks import Written, load_snapshots, violations
 from rebalance_lib.jobs.groups import write_impacts
 from rebalance_lib.jobs.history import Window, window_loads
@@ -69,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         request = _request(options)
         pace = Pace.from_dict(options.pace)
+        loads = LoadOptions(options.window, options.load, options.horizon)
     except RebalanceError as error:
         return _fail(str(error))
     runs, refused = prepare_all(options.run, request, pace)
@@ -77,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     active = SparkSession.getActiveSession()
     spark = active or SparkSession.builder.appName("kafka-rebalance compute_placement").getOrCreate()
     try:
-        compute(spark, runs, options.history, options.window)
+        compute(spark, runs, options.history, loads)
     except RebalanceError as error:
         return _fail(str(error))
     finally:
@@ -143,11 +144,13 @@ def size_up(spark: SparkSession, runs: Sequence[RunState]) -> None:
         spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
 
 
-def compute(spark: SparkSession, runs: Sequence[RunState], history: str | None = None, window: float = 24.0) -> None:
+def compute(
+    spark: SparkSession, runs: Sequence[RunState], history: str | None = None, options: LoadOptions | None = None
+) -> None:
     """Plan, write, check and publish; what goes wrong with a run is kept with it."""
     size_up(spark, runs)
     if history:
-        write_rates(spark, runs, history, window)
+        write_loads(spark, runs, history, options or LoadOptions())
     perform(spark, ((run, ShardTask(run.task, *part)) for run in _good(runs) for part in run.task.shards))
     perform(spark, ((run, CandidateTask(run.task, name)) for run in _good(runs) for name in run.task.candidates))
     begun = time.perf_counter()
@@ -191,27 +194,26 @@ def publish(spark: SparkSession, runs: Mapping[int, RunState]) -> None:
             (Artifacts(run.task.uri) / PLAN).publish(Artifacts(run.task.staging))
 
 
-def write_rates(spark: SparkSession, runs: Sequence[RunState], history: str, window: float) -> None:
-    """Leave each run's tasks the write rates of its cluster in the hours before its snapshot; none if there are none.
+def write_loads(spark: SparkSession, runs: Sequence[RunState], history: str, options: LoadOptions) -> None:
+    """Leave each run's tasks the loads of its cluster in the hours before its snapshot; none if there are none.
 
     Each run has a window of its own: what came after its snapshot is not its affair, however new others' are.
     """
     known = set(clusters(Artifacts(history)))
-    planned, windows = [], []
+    in_history, windows = [], []
     for run in runs:
         try:
             if run.cluster_id in known:
-                windows.append(Window(run.cluster_id, *window_until(run.taken_at, window)))
-                planned.append(run)
+                windows.append(Window(run.cluster_id, *window_until(run.taken_at, options.hours)))
+                in_history.append(run)
         except RebalanceError as error:
             run.errors = (str(error),)
-    if not planned:
+    if not in_history:
         return
-    loads = window_loads(spark, history, windows).where("write_rate IS NOT NULL")
-    rates = loads.select("window", *RATE_COLUMNS).toArrow()
-    for number, run in enumerate(planned):
-        own = rates.filter(pc.equal(rates["window"], number)).drop_columns(["window"])
-        if own.num_rows:
+    loads = window_loads(spark, history, windows).select("window", *options.columns).toArrow()
+    for number, run in enumerate(in_history):
+        own = planned(loads.filter(pc.equal(loads["window"], number)), options)
+        if own is not None:
             Artifacts(run.task.scratch).write_table(RATES, own)
 
 
@@ -247,8 +249,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--pace", type=_object, default={}, help="how fast the plan may go, as JSON: what the forecast counts with")
     add("--seed", type=int, help="where choices between equals start; the same seed gives the same plan")
     add("--shards", type=int, help="parts to cut each cluster into; default by its size")
-    add("--history", help="URI of the history of snapshots, for write rates")
+    add("--history", help="URI of the history of snapshots, for loads")
     add("--window", type=float, default=24.0, help="hours of history to look at, up to the run's snapshot; default 24")
+    add("--load", choices=list(map(str, Statistic)), default="mean", help="what of these hours counts; default mean")
+    add("--horizon", type=float, default=0.0, help="plan with the sizes after so many days; default 0, as they are")
     return parser.parse_args(arguments)
 
 

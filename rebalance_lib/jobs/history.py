@@ -7,6 +7,8 @@ and days outside the window are not even listed.
 
     loads = partition_loads(spark, "file:///shared/kafka-rebalance/history", None, yesterday, now)
     loads.where("write_rate_p95 > 1e6").show()
+
+`group_reads` is the same for what each consumer group reads; `rebalance_lib.history.reads` says what its columns mean.
 """
 
 from __future__ import annotations
@@ -20,13 +22,19 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.history import Share, clusters, files_between, read_loads, shares_of
+from rebalance_lib.history import Share, clusters, files_between, read_group_reads, read_loads, shares_of
 
 LOADS_DDL = (
     "cluster string not null, topic string not null, partition int not null, size_bytes bigint not null, "
     "size_p95 double not null, growth double, growth_p95 double, write_rate double, write_rate_p95 double, "
-    "samples int not null"
+    "write_rate_last double, read_rate double, read_rate_p95 double, read_rate_last double, "
+    "groups_reset array<string>, samples int not null"
 )
+GROUP_READS_DDL = (
+    "cluster string not null, topic string not null, partition int not null, group string not null, "
+    "read_rate double, read_rate_p95 double, read_rate_last double, resets int not null"
+)
+Read = Callable[[Artifacts, Share], pa.Table]
 
 
 class Window(NamedTuple):
@@ -56,16 +64,43 @@ def partition_loads(
     Raises:
         InvalidInputError: A cluster asked for is not in the history, or the window is empty.
     """
+    windows = _windows(history_uri, cluster_ids, window_start, window_end)
+    return window_loads(spark, history_uri, windows).drop("window")
+
+
+def group_reads(
+    spark: SparkSession,
+    history_uri: str,
+    cluster_ids: Sequence[str] | None,
+    window_start: datetime,
+    window_end: datetime,
+) -> DataFrame:
+    """One row per partition and consumer group that committed for it, in the columns of `GROUP_READS`.
+
+    All else is as in `partition_loads`.
+    """
+    windows = _windows(history_uri, cluster_ids, window_start, window_end)
+    return _by_share(spark, history_uri, windows, read_group_reads, GROUP_READS_DDL).drop("window")
+
+
+def _windows(
+    history_uri: str, cluster_ids: Sequence[str] | None, window_start: datetime, window_end: datetime
+) -> list[Window]:
+    """The same window of each of these clusters, or of all."""
     known = clusters(Artifacts(history_uri))
     if unknown := sorted(set(cluster_ids or ()) - set(known)):
         raise InvalidInputError(f"clusters {unknown} are not in the history at {history_uri}; it has {known}")
     chosen = known if cluster_ids is None else sorted(set(cluster_ids))
-    windows = [Window(cluster_id, window_start, window_end) for cluster_id in chosen]
-    return window_loads(spark, history_uri, windows).drop("window")
+    return [Window(cluster_id, window_start, window_end) for cluster_id in chosen]
 
 
 def window_loads(spark: SparkSession, history_uri: str, windows: Sequence[Window]) -> DataFrame:
     """The loads of each window, as `partition_loads`, with the window's number in front; clusters must be known."""
+    return _by_share(spark, history_uri, windows, read_loads, LOADS_DDL)
+
+
+def _by_share(spark: SparkSession, history_uri: str, windows: Sequence[Window], read: Read, ddl: str) -> DataFrame:
+    """What is read of each share in a task of its own, with the window's number in front."""
     history = Artifacts(history_uri)
     tasks = spark.sparkContext.defaultParallelism
     shares = [
@@ -74,20 +109,20 @@ def window_loads(spark: SparkSession, history_uri: str, windows: Sequence[Window
         for share in shares_of(history, cluster_id, files_between(history, cluster_id, start, end), tasks)
     ]
     numbers = spark.range(0, len(shares), 1, max(1, len(shares)))
-    return numbers.mapInArrow(_loads(history, shares), f"window bigint not null, {LOADS_DDL}")
+    return numbers.mapInArrow(_reading(history, shares, read), f"window bigint not null, {ddl}")
 
 
-def _loads(
-    history: Artifacts, shares: Sequence[tuple[int, Share]]
+def _reading(
+    history: Artifacts, shares: Sequence[tuple[int, Share]], read: Read
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Runs in Spark's workers: numbers of shares come in, loads go out."""
+    """Runs in Spark's workers: numbers of shares come in, what is read of them goes out."""
 
-    def load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch["id"].to_pylist():
                 window, share = shares[number]
-                loads = read_loads(history, share)
-                labels = pa.repeat(pa.scalar(window, pa.int64()), loads.num_rows)
-                yield from loads.add_column(0, "window", labels).to_batches(max_chunksize=50_000)
+                found = read(history, share)
+                labels = pa.repeat(pa.scalar(window, pa.int64()), found.num_rows)
+                yield from found.add_column(0, "window", labels).to_batches(max_chunksize=50_000)
 
-    return load
+    return answer

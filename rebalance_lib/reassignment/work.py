@@ -118,7 +118,7 @@ class Work:
             leader=leader,
             size=size[changed],
             write_rate=_rates(plan, write_rates)[changed],
-            rates_known=write_rates is not None,
+            rates_known=write_rates is not None and write_rates["write_rate"].null_count < write_rates.num_rows,
             unknown_sizes=int(np.count_nonzero(kept.size < 0)),
             copies=copies,
             leaving=np.flatnonzero(~kept.brokers.contained_in(target.take(changed))),

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.report.forecast import forecast
 from rebalance_lib.report.group_figures import group_figures
+from rebalance_lib.report.loads import load_figures
 from rebalance_lib.report.moves import FIGURES, brokers_table
 from rebalance_lib.report.risks import risks
 
@@ -47,6 +48,7 @@ def summarize(choice: Choice, pace: Pace | None = None) -> dict[str, Any]:
         "replicas_kept": _kept(choice),
         "bytes_total": pc.sum(sizes).as_py() or 0,
         "rates_known": model.write_rate is not None,
+        "loads": load_figures(model.snapshot, choice.rates),
         "brokers_without_rack": _without_rack(model),
         "dead_brokers": model.broker_ids[~model.alive].tolist(),
         "replicas_of_unknown_size": sizes.null_count,

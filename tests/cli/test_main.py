@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
+from datetime import datetime
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cli import main
 from rebalance_lib.cli.connection import Connection
 from rebalance_lib.cli.main import COMMANDS
 from rebalance_lib.cli.options import PlanFile
 from rebalance_lib.cluster import requests
+from rebalance_lib.history import files_between, group_reads, planned_loads, window_until
+from tests.kafka_groups import commit
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -79,6 +85,28 @@ def test_snapshots_are_appended_to_a_history(ours, kafka, topic, tmp_path):
     (file,) = (tmp_path / "history").glob("cluster=*/day=*/*.parquet")
     assert f"appended to {file}" in answer.err
     assert file.parent.parent.name == f"cluster={kafka.cluster_id}"
+    assert pq.read_table(file, filters=[("leader", "=", True)])["committed"].null_count == 0, "groups were listed"
     written = ours("snapshot", "--history", (tmp_path / "elsewhere").as_uri())
     assert written.code == 0
     assert len(list((tmp_path / "elsewhere").glob("cluster=*/day=*/*.parquet"))) == 1
+
+
+def test_from_snapshot_to_snapshot_the_history_tells_what_a_group_reads(ours, kafka, topic, tmp_path):
+    name = topic("main-reads", [[1, 2]], size=10_000)
+    found = []
+    for offset in (1, 3):
+        commit(kafka, "main-reader", name, {0: offset})
+        found.append(ours("snapshot", "--output", "json", "--history", tmp_path).json)
+        time.sleep(1)  # the history counts in seconds
+    history, taken_at = Artifacts.at(tmp_path), found[1]["taken_at"]
+    reads = [row for row in group_reads(history, kafka.cluster_id, taken_at).to_pylist() if row["topic"] == name]
+    loads = {
+        (row["topic"], row["partition"]): row for row in planned_loads(history, kafka.cluster_id, taken_at).to_pylist()
+    }
+    (read,) = reads
+    replicas = history.read_table(files_between(history, kafka.cluster_id, *window_until(taken_at, 1))[-1].name)
+    (row,) = [row for row in replicas.to_pylist() if row["topic"] == name and row["leader"]]
+    seconds = (datetime.fromisoformat(taken_at) - datetime.fromisoformat(found[0]["taken_at"])).total_seconds()
+    per_record = row["size_bytes"] / (row["end_offset"] - row["start_offset"])
+    assert (read["group"], read["read_rate"]) == ("main-reader", pytest.approx(2 * per_record / seconds))
+    assert loads[name, 0]["read_rate"] == pytest.approx(read["read_rate"])

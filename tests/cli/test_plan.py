@@ -15,7 +15,7 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cli import main, planning
 from rebalance_lib.errors import RebalanceError
 from rebalance_lib.execution import Run
-from rebalance_lib.history import write_rates
+from rebalance_lib.history import LoadOptions, Statistic, planned_loads
 from rebalance_lib.plan import Plan, current_assignment, parse_plan, verify_plan
 from rebalance_lib.planner import Choice, ClusterModel, Mode, Request, candidates
 from rebalance_lib.planner.check import check_candidates
@@ -116,12 +116,47 @@ def test_write_rates_come_from_the_hours_before_the_snapshot(plan, tmp_path, pas
     assert "Write rates are not known" not in answer.stdout
     assert summary(tmp_path)["rates_known"]
     rates = pq.read_table(tmp_path / "out" / "rates.parquet")
-    assert rates.equals(write_rates(past, "c", moment(300).isoformat(), 24))
+    assert rates.equals(planned_loads(past, "c", moment(300).isoformat()))
     model = ClusterModel.of(Run(Artifacts.at(tmp_path / "run").uri).snapshot(), rates)
     assert summary(tmp_path)["digest"] == candidates(model, Request(Mode.BALANCE))[0].plan.digest
     assert plan(*ask, "--history", past.uri, "--window", "0.001").exit_code == 0
     assert not summary(tmp_path)["rates_known"], "there is one snapshot in 3.6 seconds"
     assert plan(*ask, "--history", past.uri, "--window", "0").exit_code == 2
+
+
+def test_loads_are_of_the_statistic_and_the_horizon_that_were_asked_for(plan, tmp_path, past):
+    ask = ["--snapshot", tmp_path / "run", "--mode", "balance", "--history", past.uri]
+    said = plan(*ask, "--load", "last", "--horizon", "7").stdout
+    assert "Loads: the last interval of 24 hours of history, sizes as they will be in 7 days." in said
+    assert "Of 60 partitions, the read rates of 60 are not known." in said
+    options = LoadOptions(statistic=Statistic.LAST, horizon_days=7)
+    loads = pq.read_table(tmp_path / "out" / "rates.parquet")
+    assert loads.equals(planned_loads(past, "c", moment(300).isoformat(), options))
+    assert summary(tmp_path)["loads"] == {
+        "statistic": "last",
+        "hours": 24.0,
+        "horizon_days": 7.0,
+        "groups_reset": [],
+        "write_rate_unknown": 0,
+        "read_rate_unknown": 60,
+        "size_unknown": 0,
+    }
+    assert "the last interval of 24 hours" in (tmp_path / "out" / "review.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--load", "median"], 2, "is not one of 'mean', 'p95', 'last'"),
+        (["--horizon", "-1"], 2, "-1.0 is not in the range x>=0"),
+        (["--horizon", "nan"], 1, "the horizon is nan days: give 0 up to 3,650"),
+        (["--horizon", "7"], 2, "--load and --horizon are about a history of snapshots: give --history, too"),
+        (["--load", "p95"], 2, "give --history, too"),
+    ],
+)
+def test_loads_that_make_no_sense_are_refused(plan, file, words, code, message):
+    answer = plan("--snapshot", file(), "--mode", "balance", *words)
+    assert (answer.exit_code, message in answer.stderr) == (code, True), answer.stderr
 
 
 def test_a_history_without_the_cluster_is_refused(plan, file, tmp_path, past):
@@ -133,9 +168,10 @@ def test_a_history_without_the_cluster_is_refused(plan, file, tmp_path, past):
 
 
 def test_spark_is_given_the_history(plan, tmp_path, past, monkeypatch):
-    spark_submit(tmp_path, monkeypatch, "print('compute_placement:', *words[-4:]); sys.exit(1)")
+    spark_submit(tmp_path, monkeypatch, "print('compute_placement:', *words[-8:]); sys.exit(1)")
     ask = ["--snapshot", tmp_path / "run", "--mode", "balance", "--engine", "spark", "--history", past.uri]
-    assert plan(*ask, "--window", "6").stderr == f"kafka-rebalance: --history {past.uri} --window 6.0\n"
+    said = plan(*ask, "--window", "6", "--load", "p95", "--horizon", "7").stderr
+    assert said == f"kafka-rebalance: --history {past.uri} --window 6.0 --load p95 --horizon 7.0\n"
 
 
 def test_people_read_candidates_the_bound_brokers_files_and_the_next_command(plan, file, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
@@ -20,6 +21,8 @@ def test_snapshots_of_all_clusters_go_to_the_history(run_dag, kafka, tmp_path):
     ended = run_dag("kafka_snapshot")
     assert ended.states == {"snapshot_first": "success", "snapshot_second": "success", "tidy": "success"}
     assert clusters(Artifacts((tmp_path / "history").as_uri())) == [kafka.cluster_id]
+    for file in (tmp_path / "history").glob("cluster=*/day=*/*.parquet"):
+        assert pq.read_table(file, filters=[("leader", "=", True)])["committed"].null_count == 0, "groups were listed"
 
 
 def test_a_scheduled_dag_plans_by_its_file(run_dag, cluster, topic):

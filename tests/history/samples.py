@@ -20,6 +20,7 @@ class Row(NamedTuple):
     size: int | None
     start: int | None
     end: int | None
+    committed: dict[str, int] | None = None  # by group; None: groups were not listed
 
 
 def moment(seconds):
@@ -45,6 +46,12 @@ def sample(rows, seconds):
             "start_offset": named["start"],
             "end_offset": named["end"],
             "log_dir": pa.nulls(len(rows), pa.string()),
+            "committed": [
+                None
+                if row.committed is None or not row.leader
+                else [{"group": g, "offset": n} for g, n in row.committed.items()]
+                for row in rows
+            ],
         },
         schema=HISTORY,
     )
@@ -61,4 +68,13 @@ EXAMPLE = {
     200: [Row("orders", 0, 1, True, 1500, 10, 25)],
     300: [Row("orders", 0, 1, True, 100, 0, 1)],
     400: [Row("orders", 0, 1, True, 300, 0, 3)],
+}
+READ_EXAMPLE = {
+    at: [Row("orders", 0, 1, True, 10_000, 0, 100, committed)]
+    for at, committed in {
+        0: {"billing": 10},
+        100: {"billing": 30, "audit": 5},
+        200: {"billing": 40, "audit": 25},
+        300: {"billing": 20, "audit": 35},
+    }.items()
 }

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.history import HISTORY, append_snapshot, clusters, dataset, files_between
+from rebalance_lib.topology import GROUP_MEMBERS, GROUP_OFFSETS, Groups
 from tests.history.samples import Row, moment, sample, window, write
+from tests.planner.clusters import cluster as make_cluster
 from tests.topology.test_snapshot import ORDERS
 
 SNAPSHOT = replace(ORDERS, cluster_id="PwnVvJcCTeWGnoYIFvmhSQ", taken_at="2026-11-16T10:58:07+01:00")
@@ -44,10 +47,28 @@ def test_the_example_of_the_design(history):
             "start_offset": None,
             "end_offset": None,
             "log_dir": None,
+            "committed": None,
         }
         for position, (broker, size) in enumerate([(2, 10), (1, 9), (3, None)])
     ]
     assert set(written["taken_at"].to_pylist()) == {datetime(2026, 11, 16, 9, 58, 7, tzinfo=UTC)}
+
+
+def test_what_groups_committed_stands_with_the_leader_of_each_partition(history):
+    brokers = {1: "a", 2: "a"}
+    snapshot = make_cluster(brokers, {"b-0": ([1, 2], 1), "a-1": ([2, 1], 1), "a-0": ([1], 1)}).snapshot()
+    committed = [("x", "b", 0, 7), ("x", "gone", 0, 1), ("y", "a", 1, 3), ("y", "b", 0, 9), ("y", "b", 5, 2)]
+    rows = [dict(zip(GROUP_OFFSETS.names, row, strict=True)) for row in committed]
+    groups = Groups(GROUP_MEMBERS.empty_table(), pa.Table.from_pylist(rows, schema=GROUP_OFFSETS))
+    name = append_snapshot(history, replace(snapshot, taken_at=SNAPSHOT.taken_at), groups).name
+    found = history.read_table(name).select(["topic", "partition", "position", "committed"]).to_pylist()
+    assert [tuple(row.values()) for row in found] == [
+        ("a", 0, 0, []),
+        ("a", 1, 0, [{"group": "y", "offset": 3}]),
+        ("a", 1, 1, None),
+        ("b", 0, 0, [{"group": "x", "offset": 7}, {"group": "y", "offset": 9}]),
+        ("b", 0, 1, None),
+    ]
 
 
 def test_a_snapshot_appended_twice_is_one_file_and_nothing_else(tmp_path):

@@ -11,9 +11,19 @@ from hypothesis import strategies as st
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.history import LOADS, Share, files_between, loads, read_loads, shares_of
+from rebalance_lib.history import (
+    GROUP_READS,
+    HISTORY,
+    LOADS,
+    Share,
+    files_between,
+    loads,
+    read_group_reads,
+    read_loads,
+    shares_of,
+)
 from rebalance_lib.topology import TopicPartition
-from tests.history.recomputed import RATES, recomputed
+from tests.history.recomputed import RATES, recomputed, recomputed_groups
 from tests.history.samples import EXAMPLE, Row, window, write
 
 DAY = 24 * 3600
@@ -52,6 +62,11 @@ def test_the_example_of_the_design():
         "growth_p95": pytest.approx(9.2),
         "write_rate": pytest.approx(1700 / 300),
         "write_rate_p95": pytest.approx(9.5),
+        "write_rate_last": pytest.approx(2),
+        "read_rate": None,
+        "read_rate_p95": None,
+        "read_rate_last": None,
+        "groups_reset": None,
         "samples": 5,
     }
 
@@ -59,7 +74,7 @@ def test_the_example_of_the_design():
 def test_with_one_snapshot_rates_are_unknown():
     found = one({0: [Row("t", 0, 1, True, 500, 0, 5)]})
     assert (found["size_bytes"], found["size_p95"], found["samples"]) == (500, 500, 1)
-    assert [found[name] for name in RATES[1:]] == [None] * 4
+    assert [found[name] for name in RATES[1:]] == [None] * 9
 
 
 def test_the_leaders_replica_counts_through_a_change_of_leaders():
@@ -124,6 +139,7 @@ rows = st.builds(
     size=st.one_of(st.none(), st.integers(0, 10_000)),
     start=offsets,
     end=offsets,
+    committed=st.one_of(st.none(), st.dictionaries(st.sampled_from("xyz"), st.integers(0, 60))),
 )
 
 
@@ -149,8 +165,28 @@ def test_loads_are_what_a_plain_recomputation_gives_however_they_are_cut(by_seco
     assert set(found) == set(expected)
     for key, load in expected.items():
         for name, value in load.items():
-            wanted = value if value is None else pytest.approx(value, rel=1e-9, abs=1e-9)
-            assert found[key][name] == wanted, (key, name)
+            assert found[key][name] == nearly(value), (key, name)
+
+
+@given(by_second=histories, cuts=st.sets(partitions, max_size=3))
+def test_what_each_group_reads_is_what_a_plain_recomputation_gives_however_it_is_cut(by_second, cuts):
+    history = Artifacts(f"memory://loads-{next(FRESH)}")
+    write(history, "c", by_second)
+    files = tuple(files_between(history, "c", *window(DAY)))
+    shares = [Share("c", files, low, high) for low, high in pairwise([None, *sorted(cuts), None])]
+    table = pa.concat_tables([read_group_reads(history, share) for share in shares])
+    assert table.schema.equals(GROUP_READS)
+    found = {(row["topic"], row["partition"], row["group"]): row for row in table.to_pylist()}
+    assert list(found) == sorted(found)
+    expected = recomputed_groups(by_second)
+    assert set(found) == set(expected)
+    for key, load in expected.items():
+        for name, value in load.items():
+            assert found[key][name] == nearly(value), (key, name)
+
+
+def nearly(value):
+    return pytest.approx(value, rel=1e-9, abs=1e-9) if isinstance(value, float) else value
 
 
 def test_a_share_reads_no_row_group_of_another(tmp_path, monkeypatch):
@@ -176,6 +212,17 @@ def test_small_histories_are_one_share_and_nothing_is_none(tmp_path):
     files = files_between(history, "c", *window(DAY))
     assert shares_of(history, "c", files, tasks=8) == [Share("c", tuple(files))]
     assert shares_of(history, "c", [], tasks=8) == []
+
+
+def test_files_of_older_versions_have_no_groups_and_are_read_all_the_same(tmp_path):
+    history = Artifacts.at(tmp_path)
+    write(history, "c", {at: [row._replace(committed={"g": at}) for row in rows] for at, rows in EXAMPLE.items()})
+    files = files_between(history, "c", *window(DAY))
+    for file in files[:2]:
+        history.write_table(file.name, history.read_table(file.name).select(HISTORY.names[:-1]))
+    (row,) = read_loads(history, Share("c", tuple(files))).to_pylist()
+    assert row["write_rate"] == pytest.approx(1700 / 300)
+    assert row["read_rate"] == pytest.approx(100 * 300 / 3 / 100), "of the last interval alone: it was created again"
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,43 @@ def test_what_prometheus_scraped_is_history_like_any_other(prometheus, source, t
     assert (logs["topic"], logs["size_bytes"]) == ("logs", 5)
 
 
+def tiered_page(size, end, local):
+    """A topic of which the records before ``local`` are in remote storage alone."""
+    return [
+        *page([("tiered", 0, size, 0, end), ("plain", 0, size, 0, end)]),
+        'kafka_server_brokertopicmetrics_remotelogsizebytes{topic="tiered"} 9000',
+        'kafka_server_brokertopicmetrics_remotelogsizebytes{topic="plain"} 0',
+        "kafka_server_brokertopicmetrics_remotelogsizebytes 9000",
+        f'kafka_local_start{{topic="tiered",partition="0"}} {local}',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("queries", "expected"),
+    [
+        (Queries(), (None, None)),
+        (Queries(local_start_offset="kafka_local_start"), (90, 40 * 100)),
+        (Queries(remote_size=""), (0, 40 * 5000 / 140)),
+    ],
+)
+def test_of_tiered_topics_the_records_on_the_disk_count(prometheus, source, tmp_path, queries, expected):
+    started, written = expected
+    source = replace(source, queries=queries)
+    prometheus.exporters.pages["/1"] = tiered_page(1000, 100, 90)
+    first = wait_for_sizes(source, "tiered", {1: 1000})
+    ((_, rows),) = read_samples(source, start=first, end=first + SECOND, step=SECOND)
+    starts = {row["topic"]: row["start_offset"] for row in rows.to_pylist()}
+    assert (starts["tiered"], starts["plain"]) == (started, 0)
+    prometheus.exporters.pages["/1"] = tiered_page(5000, 140, 90)
+    last = wait_for_sizes(source, "tiered", {1: 5000})
+    history = Artifacts.at(tmp_path)
+    files = import_history(history, "c", source, start=first, end=last + SECOND, step=SECOND)
+    seconds = (files[-1].taken_at - files[0].taken_at).total_seconds()
+    rates = {row["topic"]: row["write_rate"] for row in read_loads(history, Share("c", tuple(files))).to_pylist()}
+    assert rates["tiered"] == (None if written is None else pytest.approx(written / seconds))
+    assert rates["plain"] == pytest.approx(40 * 5000 / 140 / seconds)
+
+
 def test_queries_and_labels_can_be_others_and_a_query_may_name_the_leaders(prometheus, source):
     names = '{name="replica",p="0"}'
     prometheus.exporters.pages["/1"] = [f"bytes{names} 70", f"first{names} 2", f"next{names} 9", f"isr{names} 2"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_lib.errors import RebalanceError
-from rebalance_lib.history.prometheus_series import Labels, parse_matrix
+from rebalance_lib.history.prometheus_series import Labels, parse_matrix, parse_topics
 
 BROKERS = {"kafka-1:7071": 1}
 
@@ -39,6 +39,16 @@ def test_values_that_nothing_can_have_are_unknown():
 
 def test_of_two_series_of_one_replica_the_larger_counts():
     assert parsed(series(), series(values=[(10, "7")])) == [(10, "t", 0, 1, 7)]
+
+
+def test_topics_are_those_with_a_value_above_zero_at_a_broker_of_this_cluster():
+    summed = {"metric": {"instance": "kafka-1:7071"}, "values": [[10, "5"]]}
+    found = [series(values=[(10, "5"), (20, "0")]), series(topic="u", values=[(20.2, "1"), (30, "NaN")]), summed]
+    other = series(topic="v", instance="other:1")
+    table = parse_topics({"resultType": "matrix", "result": [*found, other]}, Labels(), BROKERS)
+    assert table.to_pylist() == [{"at": 10, "topic": "t"}, {"at": 20, "topic": "u"}]
+    with pytest.raises(RebalanceError, match="no topic's name"):
+        parse_topics({"resultType": "matrix", "result": [series(topic="/")]}, Labels(), BROKERS)
 
 
 @pytest.mark.parametrize(

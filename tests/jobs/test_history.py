@@ -9,10 +9,10 @@ import pytest
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.history import LOADS, dataset, loads
-from rebalance_lib.jobs.history import partition_loads
+from rebalance_lib.history import GROUP_READS, LOADS, dataset, loads
+from rebalance_lib.jobs.history import group_reads, partition_loads
 from tests.history.recomputed import recomputed
-from tests.history.samples import EXAMPLE, Row, window, write
+from tests.history.samples import EXAMPLE, READ_EXAMPLE, Row, window, write
 
 DAY = 24 * 3600
 
@@ -49,6 +49,15 @@ def test_every_cluster_of_the_history_has_its_loads(spark, history, monkeypatch)
         for row in rows:
             for name, value in expected[row["topic"], row["partition"]].items():
                 assert row[name] == (value if value is None else pytest.approx(value))
+
+
+def test_what_each_group_reads_of_each_partition(spark, history):
+    write(history, "c", READ_EXAMPLE)
+    found = group_reads(spark, history.uri, None, *window(DAY)).toArrow().cast(GROUP_READS)
+    assert [(row["group"], row["read_rate"], row["resets"]) for row in found.sort_by("group").to_pylist()] == [
+        ("audit", 15, 0),
+        ("billing", 10, 1),
+    ]
 
 
 def test_clusters_and_days_outside_the_window_are_not_read(spark, history):

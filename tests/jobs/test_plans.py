@@ -11,14 +11,15 @@ import pytest
 from bench.clusters import Parameters, generate
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.execution import Run
-from rebalance_lib.history import write_rates
+from rebalance_lib.history import LoadOptions, Statistic, planned_loads
 from rebalance_lib.jobs import compute_placement as job
 from rebalance_lib.jobs.checks import Written, load_snapshots, violations
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Choice, ClusterModel, Mode, Request, candidates
 from rebalance_lib.report import write_choice
 from rebalance_lib.topology import TopicPartition
-from tests.history.samples import EXAMPLE, Row, moment, write
+from rebalance_lib.topology.load_facts import LoadFacts
+from tests.history.samples import EXAMPLE, READ_EXAMPLE, Row, moment, write
 from tests.object_store import SECRET
 from tests.planner.clusters import cluster
 
@@ -120,14 +121,39 @@ def test_no_run_sees_history_from_after_its_snapshot(spark, tmp_path):
         for number, taken_at in enumerate(moments)
     ]
     states = [job.prepare(run.uri, Request(Mode.BALANCE)) for run in runs]
-    job.write_rates(spark, states, history.uri, 24.0)
+    job.write_loads(spark, states, history.uri, LoadOptions())
     early, late = (Artifacts(state.task.scratch).read_table("rates.parquet") for state in states[:2])
     assert early["write_rate"].to_pylist() == [10.0]
     assert late["write_rate"].to_pylist() == [pytest.approx(5.667, abs=0.001)]
     assert "'no time', which is no time" in states[2].errors[0]
     for run, state in zip(runs[:2], states, strict=False):
-        here = write_rates(history, "c", run.snapshot().taken_at, 24.0)
+        here = planned_loads(history, "c", run.snapshot().taken_at)
         assert here == Artifacts(state.task.scratch).read_table("rates.parquet")
+
+
+def test_spark_gives_a_run_the_loads_that_one_process_gives(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr("rebalance_lib.history.loads.SAMPLES_WORTH_A_TASK", 1)
+    history = Artifacts.at(tmp_path / "history")
+    write(history, "c", {at: [*rows, *EXAMPLE[at]] for at, rows in READ_ROWS.items()})
+    run = run_of(tmp_path / "run", replace(small(), cluster_id="c", taken_at=moment(300).isoformat()))
+    for options in (LoadOptions(), LoadOptions(6.0, Statistic.P95, 7.0), LoadOptions(statistic=Statistic.LAST)):
+        state = job.prepare(run.uri, Request(Mode.BALANCE))
+        job.write_loads(spark, [state], history.uri, options)
+        found = Artifacts(state.task.scratch).read_table("rates.parquet")
+        here = planned_loads(history, "c", run.snapshot().taken_at, options)
+        assert found.equals(here)
+        assert LoadFacts.of(found) == LoadFacts.of(here)
+        assert LoadFacts.of(found).groups_reset == ("billing",)
+
+
+READ_ROWS = {at: [row._replace(topic="read") for row in rows] for at, rows in READ_EXAMPLE.items()}
+
+
+@pytest.mark.parametrize("words", [["--horizon", "nan"], ["--window", "0"]])
+def test_loads_that_make_no_sense_cost_no_spark(tmp_path, capsys, words):
+    run = run_of(tmp_path, small())
+    assert job.main(["--run", run.uri, "--mode", "balance", "--history", "file:///nowhere", *words]) == 1
+    assert "compute_placement: the " in capsys.readouterr().err
 
 
 def small():

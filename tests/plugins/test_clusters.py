@@ -71,6 +71,11 @@ def test_what_is_said_of_brokers_goes_to_the_snapshots_of_their_connection(clust
             "clusters: {a: {kafka_conn_id: k, throttle_ceiling: 10}}",
             "cluster a: throttle_ceiling cannot be 10",
         ),
+        ("clusters: {a: {kafka_conn_id: k, load: median}}", "cluster a: load cannot be 'median'"),
+        (
+            "clusters: {a: {kafka_conn_id: k, history_hours: 0, horizon_days: 7}}",
+            "cluster a: horizon_days needs a history that tells how partitions grow",
+        ),
         ("clusters: {a: {kafka_conn_id: k, review: automatic}}", "cluster a: automatic review needs a limit"),
         (
             "clusters: {a: {kafka_conn_id: k, schedule: at night}}",

@@ -6,6 +6,7 @@ import pytest
 
 from kafka_rebalance_airflow.fields import rebalance_params
 from kafka_rebalance_airflow.form import read_form
+from rebalance_lib.history import LoadOptions, Statistic
 
 
 def filled(**given):
@@ -33,9 +34,21 @@ def test_lists_come_as_lines_and_ids_become_numbers():
     assert form.review["approvers"] == ["ada"]
 
 
+def test_which_loads_count_is_as_the_planner_reads_it():
+    assert read_form(filled()).loads == {"hours": 24, "statistic": "mean", "horizon_days": 0}
+    form = read_form(filled(history_hours=168, load="p95", horizon_days=7))
+    assert form.loads == {"hours": 168, "statistic": "p95", "horizon_days": 7}
+    assert LoadOptions.from_dict(form.loads) == LoadOptions(168, Statistic.P95, 7)
+    assert read_form(filled(history_hours=0)).loads == {}
+    assert form.request == {"mode": "balance"}
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
+        ({"history_hours": 0, "horizon_days": 7}, "set history_hours above 0"),
+        ({"load": "median"}, "there is no load 'median': give one of mean, p95, last"),
+        ({"history_hours": float("nan")}, "the window is nan hours"),
         ({"mode": "drain"}, "mode drain needs brokers"),
         ({"mode": "drain", "brokers": ["one"]}, "give the ids of brokers, one per line"),
         ({"brokers": [3]}, "mode balance has no use for brokers"),
@@ -85,6 +98,9 @@ def test_all_reasons_are_told_at_once():
         ("kafka_conn_id", ""),
         ("give_up_after", 0),
         ("max_run_time", -1),
+        ("load", "median"),
+        ("horizon_days", -1),
+        ("horizon_days", 10**6),
         ("check_interval", 0),
         ("check_interval", 10**9),
     ],

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
+import pyarrow.parquet as pq
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
@@ -88,7 +89,7 @@ def test_snapshots_of_all_runs_share_a_history_beside_them(tmp_path, monkeypatch
         assert Run(found["run"]).snapshot().cluster_id == kafka.cluster_id
         assert read_groups(Artifacts(found["run"]) / SNAPSHOT) is not None
     for history in (tmp_path / "history", elsewhere):
-        assert len(list(history.glob(f"cluster={kafka.cluster_id}/day=*/*.parquet"))) == 1
+        assert committed_of_leaders(history, kafka).null_count == 0, "groups were listed"
     assert restore_stale_throttles(cluster, Artifacts.at(tmp_path / "history")) == {}
 
 
@@ -111,6 +112,12 @@ def test_a_snapshot_has_what_the_file_of_clusters_says_of_its_brokers(tmp_path, 
         take({"broker_sets": {"payments": [99]}})
 
 
+def committed_of_leaders(history, kafka):
+    """What groups had committed in the one snapshot of a history, by partition."""
+    (file,) = history.glob(f"cluster={kafka.cluster_id}/day=*/*.parquet")
+    return pq.read_table(file, filters=[("leader", "=", True)])["committed"]
+
+
 def test_a_snapshot_without_consumer_groups_is_one_all_the_same(tmp_path, monkeypatch, kafka, cluster):
     def fail(_, broker):
         raise ClusterError(f"broker {broker} did not list its groups")
@@ -122,6 +129,8 @@ def test_a_snapshot_without_consumer_groups_is_one_all_the_same(tmp_path, monkey
     found = snapshot.execute({"dag": SimpleNamespace(dag_id="kafka_rebalance"), "run_id": "one", "ti": None})
     run = Run(found["run"])
     assert (run.snapshot().cluster_id, read_groups(run.artifacts / SNAPSHOT)) == (kafka.cluster_id, None)
+    committed = committed_of_leaders(tmp_path / "history", kafka)
+    assert committed.null_count == len(committed), "what is not known is not nothing"
 
 
 def test_run_ids_that_differ_have_places_that_differ(monkeypatch):

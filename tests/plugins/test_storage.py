@@ -78,11 +78,16 @@ def test_a_job_is_given_the_place_and_finds_the_rest_in_its_environment(minio):
 def test_spark_submit_is_told_no_secret_and_the_job_reaches_its_run(minio, tmp_path, caplog, capfd):
     program = tmp_path / "job.py"
     program.write_text(JOB)
-    step = ComputePlacementOperator(task_id="compute_placement", run_uris=minio.uri, request={"mode": "balance"})
+    loads = '{"hours": 6, "statistic": "p95"}'
+    step = ComputePlacementOperator(
+        task_id="compute_placement", run_uris=minio.uri, request={"mode": "balance"}, loads=loads
+    )
     step.application = str(program)
     with caplog.at_level("DEBUG"):
         step.execute({})
-    assert minio.read_json("arguments.json")[:2] == ["--run", minio.uri.replace("minio@", "")]
+    arguments = minio.read_json("arguments.json")
+    assert arguments[:2] == ["--run", minio.uri.replace("minio@", "")]
+    assert arguments[-6:] == ["--window", "6", "--load", "p95", "--horizon", "0.0"]
     said = caplog.text + "".join(capfd.readouterr())
     assert "spark-submit" in said
     assert SECRET not in said

@@ -152,6 +152,13 @@ def test_what_is_written_meanwhile_is_copied_too():
     assert simulate(plan, snapshot, pace, write_rates=rates, conditions=IDEAL).seconds == pytest.approx(25)
 
 
+def test_loads_of_which_no_write_rate_is_known_are_none_to_count_with():
+    snapshot = cluster({("a", 0): ([1], 100)}, brokers=2)
+    loads = pa.table({"topic": ["a"], "partition": [0], "write_rate": pa.nulls(1, pa.float64())})
+    forecast = simulate(plan_of({("a", 0): [2]}), snapshot, Pace(throttle=10), write_rates=loads)
+    assert any(note.startswith("Write rates are not known") for note in forecast.assumptions)
+
+
 def test_a_partition_that_is_written_to_faster_than_it_is_copied_never_ends():
     snapshot = cluster({("a", 0): ([1], 100), ("b", 0): ([3], 100)}, brokers=4)
     rates = pa.table({"topic": ["a"], "partition": [0], "write_rate": [11.0]})

@@ -46,7 +46,7 @@ def fleet_dag(file: Path | None = None, dag_id: str = "kafka_fleet_plan", **dag_
             run_uris=f"{{{{ ti.xcom_pull(task_ids={snapshots}) | select | map(attribute='run') | list | tojson }}}}",
             request=form_field("request"),
             pace=form_field("pace"),
-            history_hours=form_field("history_hours"),
+            loads=form_field("loads"),
             trigger_rule="all_done_min_one_success",
             retries=1,
             retry_delay=RETRY_DELAY,

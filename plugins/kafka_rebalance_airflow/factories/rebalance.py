@@ -91,7 +91,7 @@ def rebalance_dag(
             run_uris=RUN,
             request=form_field("request"),
             pace=form_field("pace"),
-            history_hours=form_field("history_hours"),
+            loads=form_field("loads"),
             retries=1,
             retry_delay=RETRY_DELAY,
         )

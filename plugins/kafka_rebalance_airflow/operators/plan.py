@@ -82,7 +82,7 @@ class SnapshotTopologyOperator(BaseOperator):
         run.write_snapshot(snapshot)
         run.write_groups(groups)
         history = Artifacts(history_uri())
-        append_snapshot(history, snapshot)
+        append_snapshot(history, snapshot, groups)
         found = {
             "run": run.uri,
             "history": history.uri,
@@ -114,7 +114,8 @@ class ComputePlacementOperator(SparkSubmitOperator):
     :param run_uris: the runs' artifacts, with their snapshots: one, or several as a list or its JSON.
     :param request: what is asked for, as `rebalance_lib.planner.Request` reads it, or JSON of such an object.
     :param pace: throttle and caps that the forecast counts with; likewise.
-    :param history_hours: how far back write rates are looked up; 0 for not at all.
+    :param loads: which loads of the history count, as `rebalance_lib.history.LoadOptions` reads them; likewise:
+        ``{"hours": 24, "statistic": "p95", "horizon_days": 7}``; empty for none.
 
     All else is as in SparkSubmitOperator.
     """
@@ -124,7 +125,7 @@ class ComputePlacementOperator(SparkSubmitOperator):
         "run_uris",
         "request",
         "pace",
-        "history_hours",
+        "loads",
     )
     operator_extra_links = (PlanPageLink(), SparkUiLink())
     ui_color = "#fbe9d7"
@@ -135,7 +136,7 @@ class ComputePlacementOperator(SparkSubmitOperator):
         run_uris: list[str] | str,
         request: Mapping[str, Any] | str,
         pace: Mapping[str, Any] | str = "{}",
-        history_hours: float | str = 0,
+        loads: Mapping[str, Any] | str = "{}",
         conf: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -146,20 +147,21 @@ class ComputePlacementOperator(SparkSubmitOperator):
         self.run_uris = run_uris
         self.request = request
         self.pace = pace
-        self.history_hours = history_hours
+        self.loads = loads
 
     def execute(self, context: Context) -> None:
         """Submit the job."""
         from rebalance_lib.execution import Run
+        from rebalance_lib.history import LoadOptions
 
-        uris, hours = as_list(self.run_uris), float(self.history_hours)
+        uris, loads = as_list(self.run_uris), as_object(self.loads)
         for uri in uris:
             clean_up_run(Run(uri), context, self.log)
         arguments = [
             *(word for uri in uris for word in ("--run", uri)),
             *("--request", json.dumps(as_object(self.request))),
             *("--pace", json.dumps(as_object(self.pace))),
-            *(("--history", history_uri(), "--window", str(hours)) if hours else ()),
+            *(("--history", history_uri(), *LoadOptions.from_dict(loads).arguments()) if loads else ()),
         ]
         with handed_over(arguments) as self.application_args:
             super().execute(context)

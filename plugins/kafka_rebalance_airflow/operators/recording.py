@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class RecordSnapshotOperator(BaseOperator):
     """Append a snapshot of a cluster to the history; throttles that dead runs left are restored first.
 
+    What its consumer groups have committed is part of it; if they cannot be read, a warning says so.
+
     :param kafka_conn_id: connection to the cluster.
     """
 
@@ -33,13 +35,14 @@ class RecordSnapshotOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Take the snapshot."""
         from rebalance_lib.artifacts import Artifacts
-        from rebalance_lib.cluster import take_snapshot
+        from rebalance_lib.cluster import groups_or_none, take_snapshot
         from rebalance_lib.history import append_snapshot
 
         with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
             restore_stale(cluster, context, self.log)
             snapshot = take_snapshot(cluster)
-        file = append_snapshot(Artifacts(history_uri()), snapshot)
+            groups = groups_or_none(cluster, tell=self.log.warning)
+        file = append_snapshot(Artifacts(history_uri()), snapshot, groups)
         self.log.info("%s replicas are in %s", snapshot.replicas.num_rows, file.name)
         return {"cluster_id": snapshot.cluster_id, "file": file.name, "replicas": snapshot.replicas.num_rows}
 

@@ -1,0 +1,110 @@
+"""Sums and percentiles over intervals, on arrays: what `series` and `reads` are made of.
+
+Whatever is measured has a column: a partition in `series`, a partition as one group reads it in `reads`. Columns stand
+in the order of their first appearance. Of each moment one array is kept, as long as there were columns then; what has
+no value has NaN.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
+Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
+Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+PERCENTILE = 0.95
+BLOCK = 4096  # columns sorted at a time
+
+
+class Columns:
+    """Which column each key has; the keys of one moment mostly are those of the moment before, in the same order."""
+
+    def __init__(self) -> None:
+        self.keys: Ints = np.empty(0, np.int64)
+        self._last_keys: Ints | None = None
+        self._last_columns: Ints | slice = slice(0)
+
+    def of(self, keys: Ints) -> Ints | slice:
+        """Where these keys stand, each of which comes once; new ones are given a column at the end."""
+        if self._last_keys is None or not np.array_equal(keys, self._last_keys):
+            new = np.setdiff1d(keys, self.keys)
+            if len(new) == len(keys) and not len(self.keys):
+                new = keys  # the first: in the order they come, so that the next need no lookup
+            self.keys = np.concatenate([self.keys, new])
+            order = np.argsort(self.keys, kind="stable")
+            found = order[np.searchsorted(self.keys, keys, sorter=order)]
+            in_order = len(found) == len(self.keys) and bool((np.diff(found) == 1).all())
+            self._last_keys, self._last_columns = keys, slice(None) if in_order else found
+        return self._last_columns
+
+
+class Intervals:
+    """Bytes and seconds of all kept intervals, the rate of each, and the rate of the last."""
+
+    def __init__(self) -> None:
+        self._rates: list[Floats] = []
+        self._bytes: Floats = np.empty(0)
+        self._seconds: Floats = np.empty(0)
+        self._last: Floats = np.empty(0)
+
+    def add(self, columns: Ints | slice, count: int, amount: Floats, seconds: Floats) -> None:
+        """Take in one interval each of some of ``count`` columns; it is not kept where its amount is NaN."""
+        self._bytes, self._seconds = (padded(total, count, 0.0) for total in (self._bytes, self._seconds))
+        self._last = padded(self._last, count, np.nan)
+        known = ~np.isnan(amount)
+        if known.any():
+            rate = amount / seconds
+            self._bytes[columns] += np.where(known, amount, 0.0)
+            self._seconds[columns] += np.where(known, seconds, 0.0)
+            self._last[columns] = np.where(known, rate, self._last[columns])
+            self._rates.append(spread(columns, count, rate))
+
+    def mean(self, count: int) -> Floats:
+        """Bytes over seconds; NaN without an interval."""
+        total, seconds = (padded(values, count, 0.0) for values in (self._bytes, self._seconds))
+        rate: Floats = np.divide(total, seconds, out=np.full(count, np.nan), where=seconds > 0)
+        return rate
+
+    def p95(self, count: int) -> Floats:
+        """The 95th percentile of the rates, each interval counting once; NaN without an interval."""
+        return percentile(self._rates, count)
+
+    def last(self, count: int) -> Floats:
+        """The rate of the last kept interval; NaN without one."""
+        return padded(self._last, count, np.nan)
+
+
+def percentile(rows: list[Floats], count: int) -> Floats:
+    """The 95th percentile of each of ``count`` columns over what is not NaN in it; NaN where nothing is.
+
+    Rows may be shorter than the others: what is missing at their ends is NaN.
+    """
+    found = np.full(count, np.nan)
+    for begin in range(0, count if rows else 0, BLOCK):
+        width = min(BLOCK, count - begin)
+        values = np.full((width, len(rows)), np.nan)
+        for n, row in enumerate(rows):
+            part = row[begin : begin + width]
+            values[: len(part), n] = part
+        values.sort(axis=1)  # NaN goes to the end
+        rank = PERCENTILE * (np.maximum(np.count_nonzero(~np.isnan(values), axis=1), 1) - 1)
+        below = np.floor(rank).astype(np.intp)
+        low, high = (np.take_along_axis(values, n[:, None], 1)[:, 0] for n in (below, np.ceil(rank).astype(np.intp)))
+        found[begin : begin + width] = low + (high - low) * (rank - below)
+    return found
+
+
+def spread(columns: Ints | slice, count: int, values: Floats) -> Floats:
+    """One value for each of ``count`` columns: these in their columns, NaN elsewhere."""
+    if isinstance(columns, slice):
+        return values
+    every = np.full(count, np.nan)
+    every[columns] = values
+    return every
+
+
+def padded(values: Floats, count: int, padding: float) -> Floats:
+    """The values, and as many times the padding as new columns have come."""
+    if len(values) == count:
+        return values
+    return np.concatenate([values, np.full(count - len(values), padding)])
