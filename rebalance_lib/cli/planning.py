@@ -126,8 +126,8 @@ def plan_here(
 ) -> None:
     """Plan in this process."""
     with stages("model", "reading"):
-        rates = past.of(cluster.snapshot) if past else None
-        model = ClusterModel.of(cluster.snapshot, rates)
+        loads = past.of(cluster.snapshot) if past else cluster.loads
+        model = ClusterModel.of(cluster.snapshot, loads)
     scope = Scope.of(model, request)
     found = []
     hint = "" if is_compiled() else f" ({COMPILING})"
@@ -142,7 +142,7 @@ def plan_here(
         kept = undominated(found, request)
     with stages("check", "checking"):
         check_candidates(model, request, kept)
-    choice = Choice(model, request, kept, stages.seconds, rates=rates)
+    choice = Choice(model, request, kept, stages.seconds, rates=loads)
     if cluster.groups is not None:
         with stages("groups", "looking at consumer groups"):
             choice = with_groups(choice, cluster.groups)
@@ -169,6 +169,8 @@ def plan_on_spark(
         for name, table in zip(("brokers", "replicas"), cluster.snapshot.tables(), strict=True):
             (run / SNAPSHOT).write_table(f"{name}.parquet", table)
         write_groups(run / SNAPSHOT, cluster.groups)
+        if cluster.loads is not None:
+            (run / SNAPSHOT).write_table(RATES, cluster.loads)
         stages.show("planning on Spark")
         submit(run, request, master, cluster.snapshot.replicas.num_rows, pace=pace, past=past)
         if not (run / PLAN).exists("summary.json"):

@@ -125,8 +125,7 @@ class WriteTask:
         impacts = scratch.read_table(GROUPS) if scratch.exists(GROUPS) else None
         if impacts is not None:
             impacts = in_order(impacts, [one.name for one in kept])
-        rates = scratch.read_table(RATES) if scratch.exists(RATES) else None
-        choice = Choice(model, self.run.request, kept, dict(self.timings), impacts, rates)
+        choice = Choice(model, self.run.request, kept, dict(self.timings), impacts, read_loads(self.run))
         write_choice(Artifacts(self.run.staging), choice, self.run.pace)
 
 
@@ -149,10 +148,17 @@ def read_model(run: Artifacts) -> ClusterModel:
 def prepared(run: RunTask) -> tuple[ClusterModel, Scope]:
     """A run's cluster with the rates that are known, kept for the next task of the same worker on the same run."""
     model = read_model(Artifacts(run.uri))
-    scratch = Artifacts(run.scratch)
-    if scratch.exists(RATES):
-        model = model.with_loads(scratch.read_table(RATES))
+    if (loads := read_loads(run)) is not None:
+        model = model.with_loads(loads)
     return model, Scope.of(model, run.request)
+
+
+def read_loads(run: RunTask) -> pa.Table | None:
+    """What the history says of a run's partitions, else what the cluster's own file said; None for nothing."""
+    for place in (Artifacts(run.scratch), Artifacts(run.uri) / SNAPSHOT):
+        if place.exists(RATES):
+            return place.read_table(RATES)
+    return None
 
 
 def answering(tasks: Sequence[Task]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

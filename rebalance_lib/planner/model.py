@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from rebalance_lib.planner.resources import CAPACITIES, Resource
 from rebalance_lib.topology import Snapshot
+from rebalance_lib.topology.texts import encode_texts
 
 NO_LIMIT = np.int64(1) << 62
 
@@ -110,9 +111,8 @@ class ClusterModel:
             rows = rows.filter(keep)
         else:
             busy = rows.filter(moving).select(["topic", "partition"])
-        encoded = rows["topic"].combine_chunks().dictionary_encode()
-        topics = encoded.dictionary.to_pylist()
-        topic_of_row = encoded.indices.to_numpy(zero_copy_only=False)
+        topic_of_row, texts = encode_texts(rows["topic"])
+        topics = texts.to_pylist()
         partition_of_row = rows["partition"].to_numpy()
         starts = _starts(topic_of_row, partition_of_row)
         offsets = np.append(starts, rows.num_rows).astype(np.int64)
@@ -259,8 +259,6 @@ def _log_dirs(listed: list[list[dict[str, object]]]) -> LogDirs:
 
 def _given_capacities(brokers: pa.Table) -> list[dict[str, Any]]:
     """By broker: the capacities that were given for it."""
-    if "capacity" not in brokers.column_names:
-        return [{}] * brokers.num_rows
     return [given or {} for given in brokers["capacity"].to_pylist()]
 
 

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
+    Uneven = tuple[float, float]
 
 LEAST_GAIN = 0.05  # of what is outside of its limits: less is not worth a change of lists
+ROUNDS = 8  # far more than it takes: one that finds nothing is the last
 PASSES = 3  # more change next to nothing
 MOST_BROKERS = 3_000  # beyond, a table of all pairs of brokers is too large to look at failures
 TOPIC_TOLERANCE = 0.5
@@ -59,28 +61,42 @@ def _reordered(work: Workspace, layout: Layout, movable: Bools, share: Floats) -
 
     Where a few partitions are so busy that whoever inherits one has too much, these brokers are given less to lead.
     """
-    start = _leading(work, layout, movable, share)
-    count_all(start)
-    best, least = layout, unevenness(start)
-    for reserving in (False, True):
-        for strict in (False, True):
-            if not any(least):
-                return best
-            tried = replace(best, broker=best.broker.copy(), bytes=best.bytes.copy(), log_dir=best.log_dir.copy())
-            leading = _leading(work, tried, movable, share)
-            count_all(leading)
-            if reserving:
-                reserve(leading)
-            if not order_replicas(leading, PASSES, strict):
-                break
-            after = _leading(work, tried, movable, share)
-            count_all(after)
-            found = unevenness(after)
-            if found[0] <= least[0]:
-                if sum(found) < sum(least) * (1 - LEAST_GAIN):
-                    best, least = tried, found
-                break
+    best, least = layout, _counted(work, layout, movable, share)
+    for _ in range(ROUNDS):
+        start = best
+        for reserving in (False, True):
+            best, least = _better(work, best, least, movable, share, reserving)
+        if best is start:
+            break
     return best
+
+
+def _better(
+    work: Workspace, layout: Layout, least: Uneven, movable: Bools, share: Floats, reserving: bool
+) -> tuple[Layout, Uneven]:
+    """The layout with lists reordered, if that makes it more even and leaves numbers of leaders as even as they are."""
+    for strict in (False, True):
+        if not any(least):
+            break
+        tried = replace(layout, broker=layout.broker.copy(), bytes=layout.bytes.copy(), log_dir=layout.log_dir.copy())
+        leading = _leading(work, tried, movable, share)
+        count_all(leading)
+        if reserving:
+            reserve(leading)
+        if not order_replicas(leading, PASSES, strict):
+            break
+        found = _counted(work, tried, movable, share)
+        if found[0] <= least[0]:
+            return (tried, found) if sum(found) < sum(least) * (1 - LEAST_GAIN) else (layout, least)
+    return layout, least
+
+
+def _counted(work: Workspace, layout: Layout, movable: Bools, share: Floats) -> Uneven:
+    """What is outside of its limits: leaders, and the rest."""
+    leading = _leading(work, layout, movable, share)
+    count_all(leading)
+    found: Uneven = unevenness(leading)
+    return found
 
 
 def leader_shares(work: Workspace, may_lead: Bools, at_most: Floats) -> Floats:
@@ -148,7 +164,7 @@ def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -
         topic_high=(even + np.maximum(1, np.floor(even * TOPIC_TOLERANCE))).astype(np.int32),
         topic_weight=TOPIC_WEIGHT,
         fail_weight=np.full(len(fail), FAIL_WEIGHT),
-        leader=work.leader,
+        leader=layout.broker[layout.offsets[:-1]],
         rack=model.rack,
         inherited=np.zeros((len(fail), model.brokers, model.brokers), np.float32),
         inherited_by_rack=np.zeros((len(fail), work.state.racks, model.brokers)),

@@ -24,6 +24,7 @@ from rebalance_lib.plan.columns import Lists
 from rebalance_lib.planner.compiled.compare import compare, rack_spread
 from rebalance_lib.planner.resources import Resource, weights
 from rebalance_lib.planner.workspace import Placement, sum_by
+from rebalance_lib.topology.texts import decode_texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -140,11 +141,8 @@ class Outcome:
         lengths = np.diff(layout.offsets)[rows]
         slots = np.repeat(layout.offsets[rows] - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
         offsets = pa.array(np.r_[0, np.cumsum(lengths)], pa.int32())
-        topics = pa.DictionaryArray.from_arrays(
-            pa.array(model.topic[rows], pa.int32()), pa.array(model.topics, pa.string())
-        )
         columns = {
-            "topic": topics.cast(pa.string()),
+            "topic": decode_texts(model.topic[rows], pa.array(model.topics, pa.string())),
             "partition": pa.array(model.partition[rows], pa.int32()),
             "replicas": pa.ListArray.from_arrays(offsets, pa.array(model.broker_ids[layout.broker[slots]], pa.int32())),
         }

@@ -11,7 +11,7 @@ from bench.clusters import Parameters, generate
 from rebalance_lib.plan import current_assignment, verify_plan
 from rebalance_lib.planner import ClusterModel, Mode, Request, Scope
 from rebalance_lib.planner.candidates import FULL, HALF, candidate
-from rebalance_lib.planner.rebalance import Shares
+from rebalance_lib.planner.resources import Resource
 from rebalance_lib.planner.shards import Shard, _rest, _shared_out, cut_up
 
 GENERATED = {
@@ -79,15 +79,15 @@ def test_shards_share_out_all_partitions():
 
 
 def same(*values):
-    return Shares(*(np.array(values, np.float64) for _ in range(3)), None)
+    return {Resource.DISK: np.array(values, np.float64)}
 
 
 def test_the_example_of_the_design():
     shares, loads = same(20, 20), same(30, 10)
     first, second = (_shared_out(shares, loads, same(*own), 2) for own in ((18, 4), (12, 6)))
-    assert first.bytes.tolist() == pytest.approx([12.6, 8.5])
-    assert second.bytes.tolist() == pytest.approx([8.4, 10.5])
-    assert _rest(shares, same(21, 19), first).bytes.tolist() == pytest.approx([11.6, 9.5])
+    assert first[Resource.DISK].tolist() == pytest.approx([12.6, 8.5])
+    assert second[Resource.DISK].tolist() == pytest.approx([8.4, 10.5])
+    assert _rest(shares, same(21, 19), first)[Resource.DISK].tolist() == pytest.approx([11.6, 9.5])
 
 
 @pytest.mark.parametrize(("shards", "partitions", "cut"), [(1000, 3, 3), (2, 3, 2), (5, 0, 1), (0, 3, 1), (1, 1, 1)])

@@ -17,8 +17,8 @@ def test_what_a_pass_has_moved_takes_room_where_it_went_and_leaves_room_where_it
     request = Request(mode=Mode.BALANCE, max_fill=1.0)
     scope = Scope.of(model, request)
     moved = replace(Layout.of(model), broker=np.array([1], np.int32), log_dir=np.array([1], np.int32))
-    assert Workspace.of(model, scope, request, Layout.of(model), model.leader).free.tolist() == [70, 100]
-    assert Workspace.of(model, scope, request, moved, model.leader).free.tolist() == [100, 70]
+    assert Workspace.of(model, scope, request, Layout.of(model), model.leader).state.free.tolist() == [70, 100]
+    assert Workspace.of(model, scope, request, moved, model.leader).state.free.tolist() == [100, 70]
 
 
 def test_sums_are_exact_beyond_what_a_float_holds():

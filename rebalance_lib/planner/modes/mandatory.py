@@ -18,7 +18,7 @@ from rebalance_lib.planner.resources import Resource
 
 if TYPE_CHECKING:
     from rebalance_lib.planner.model import ClusterModel
-    from rebalance_lib.planner.workspace import Workspace
+    from rebalance_lib.planner.workspace import Placement, Workspace
 
 
 DISK, REPLICAS, LEADERS = Resource.DISK, Resource.REPLICAS, Resource.LEADERS
