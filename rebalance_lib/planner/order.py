@@ -65,14 +65,14 @@ def _reordered(work: Workspace, layout: Layout, movable: Bools, share: Floats) -
     for _ in range(ROUNDS):
         start = best
         for reserving in (False, True):
-            best, least = _better(work, best, least, movable, share, reserving)
+            best, least = _better(work, best, least, movable, share, reserving=reserving)
         if best is start:
             break
     return best
 
 
 def _better(
-    work: Workspace, layout: Layout, least: Uneven, movable: Bools, share: Floats, reserving: bool
+    work: Workspace, layout: Layout, least: Uneven, movable: Bools, share: Floats, *, reserving: bool
 ) -> tuple[Layout, Uneven]:
     """The layout with lists reordered, if that makes it more even and leaves numbers of leaders as even as they are."""
     for strict in (False, True):

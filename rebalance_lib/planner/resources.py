@@ -12,9 +12,9 @@ The first three follow from where replicas are, the others from the order of rep
 are known; CPU where, besides, somebody has said how many cores a broker has.
 
 Each resource has capacities of its own: log dirs for disk, and for all of them what the cluster's file or
-``--capacities`` says. Where none is given, all brokers count the same. A broker whose capacity is not known, while it is
-of others, keeps what it has: its load changes nobody's share. It is assumed to be as small as the smallest one known if
-it has nothing yet.
+``--capacities`` says. Where none is given, all brokers count the same. A broker whose capacity is not known, while it
+is of others, keeps what it has: its load changes nobody's share. It is assumed to be as small as the smallest one
+known if it has nothing yet.
 
 Example: disks of 16, 16, 4 and 4 TB and no other capacities: of 400 GB each broker's share is 160, 160, 40 and 40; of
 240 leaders each broker's share is 60.

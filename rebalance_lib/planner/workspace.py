@@ -99,7 +99,8 @@ class Workspace:
     @property
     def brokers(self) -> NDArray[np.void]:
         """The records of the brokers alone."""
-        return self.state.brokers[:-1]
+        records: NDArray[np.void] = self.state.brokers[:-1]
+        return records
 
     def load(self, resource: Resource) -> NDArray[np.float64]:
         """By broker."""
@@ -109,7 +110,8 @@ class Workspace:
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """By partition: its replicas."""
-        return np.diff(self.state.partitions["begin"])
+        lengths: NDArray[np.int64] = np.diff(self.state.partitions["begin"])
+        return lengths
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
@@ -123,7 +125,7 @@ class Workspace:
         fixed = ~np.repeat(self.scope.movable, self.lengths)
         slots = self.state.slots
         of_slot = slots["bytes"] if number == 0 else np.repeat(self.state.weight[number], self.lengths)
-        return np.bincount(slots["broker"][fixed], of_slot[fixed], minlength=self.model.brokers)
+        return np.bincount(slots["broker"][fixed], of_slot[fixed], minlength=self.model.brokers).astype(np.float64)
 
     @property
     def unassigned(self) -> NDArray[np.int64]:
@@ -144,7 +146,8 @@ class Workspace:
     @property
     def leader(self) -> NDArray[np.int32]:
         """Who led each partition at the start; -1 for nobody."""
-        return self.state.partitions["leader"][:-1].copy()
+        leader: NDArray[np.int32] = self.state.partitions["leader"][:-1].copy()
+        return leader
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +193,7 @@ def load_by_broker(layout: Layout, weight: NDArray[np.float64], brokers: int) ->
     """What each broker holds of a load that each replica of a partition weighs."""
     placed = layout.broker >= 0
     of_slot = np.repeat(weight, np.diff(layout.offsets))
-    return np.bincount(layout.broker[placed], of_slot[placed], minlength=brokers)
+    return np.bincount(layout.broker[placed], of_slot[placed], minlength=brokers).astype(np.float64)
 
 
 def free_bytes(model: ClusterModel, max_fill: float) -> NDArray[np.int64]:
@@ -219,7 +222,7 @@ def _watched(
     row[watched] = np.arange(len(watched), dtype=np.int32)
     of_partition = row[model.topic]
     held = held_by_topic(of_partition, layout.offsets, layout.broker, max(1, len(watched)), model.brokers)
-    stays = np.count_nonzero(model.alive & ~scope.leaves)
+    stays = int(np.count_nonzero(model.alive & ~scope.leaves))
     largest = 1.0 / max(1, stays)
     limit = (np.ceil(replicas * largest) + 1).astype(np.int32)
     return of_partition, limit[model.topic], held

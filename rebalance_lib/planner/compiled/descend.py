@@ -1,15 +1,15 @@
 """Replicas moved downhill: every move makes the cluster more even in all resources taken together, by enough per byte.
 
-A broker is off its share of resource r by ``x = load / share - 1``, and this counts in tolerances: ``u = x / tolerance``.
-How uneven the cluster is altogether is the sum of all ``u * u``. A replica goes from broker s to broker d if that lowers
-the sum by more than its bytes cost. What a byte costs comes down from pass to pass: first come the moves that gain the
-most by the byte, such as small replicas of busy partitions for traffic, or the smallest ones for numbers; bytes are moved
-for their own sake only where a broker is far off, then where it is less so. At the end a replica moves for its bytes
-alone only if s and d are further apart than the last price says. So no resource blocks another one, and next to nothing
-moves in vain. A replica that has moved already may move on at no cost.
+A broker is off its share of resource r by ``x = load / share - 1``, and this counts in tolerances: ``u = x /
+tolerance``. How uneven the cluster is altogether is the sum of all ``u * u``. A replica goes from broker s to broker d
+if that lowers the sum by more than its bytes cost. What a byte costs comes down from pass to pass: first come the
+moves that gain the most by the byte, such as small replicas of busy partitions for traffic, or the smallest ones for
+numbers; bytes are moved for their own sake only where a broker is far off, then where it is less so. At the end a
+replica moves for its bytes alone only if s and d are further apart than the last price says. So no resource blocks
+another one, and next to nothing moves in vain. A replica that has moved already may move on at no cost.
 
-Replicas are walked from the largest to the smallest, and go to the best broker: the small ones at the end level what the
-large ones left uneven. Each move lowers the sum, so that there is a last one.
+Replicas are walked from the largest to the smallest, and go to the best broker: the small ones at the end level what
+the large ones left uneven. Each move lowers the sum, so that there is a last one.
 
 Example: brokers 1 and 2 hold replicas of 4+2+2 and 2 GB; shares are 5 each, the tolerance is 1 %. 1 is 0.6 above, 2 is
 0.6 below. Moving the 4 makes them -0.2 and 0.2, moving a 2 makes them 0.2 and -0.2: from 2 * 0.36 to 2 * 0.04 either
@@ -50,8 +50,8 @@ LEADS = 2.0  # times as dear is a replica that leads, unless its broker leads to
 def descend(state, order, aim, price, most_leaders):
     """Move replicas downhill once; returns how many moved.
 
-    Args: `aim` is where brokers should be, `price` that of a byte, and `most_leaders` how many partitions each broker may
-    lead before it is better rid of some.
+    Args: `aim` is where brokers should be, `price` that of a byte, and `most_leaders` how many partitions each broker
+    may lead before it is better rid of some.
     """
     partitions, slots, brokers, load, weight = state.partitions, state.slots, state.brokers, state.load, state.weight
     low, high, unit = aim.low, aim.high, aim.unit

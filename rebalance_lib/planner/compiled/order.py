@@ -1,12 +1,11 @@
 """The order of replica lists: who leads, and who takes over when a leader dies, so that nobody is given too much.
 
-Nothing is copied by it. What a broker leads counts as numbers, as bytes sent and as work of its processor; what it leads
-of one topic counts too; and for every broker, and every rack, that may die, what each survivor would inherit: leadership
-goes to the next replica in the list that is still there. Each of these is a load with a least and a most, and what is
-outside of them counts by its square, in tolerances. Two replicas of a list change places if that lowers the sum and, if
-asked for, does not make numbers of leaders less even; what is
-within its limits has no say, so that a list which harms nobody stays as it is. Each change lowers the sum, so that there
-is a last one.
+Nothing is copied by it. What a broker leads counts as numbers, as bytes sent and as work of its processor; what it
+leads of one topic counts too; and for every broker, and every rack, that may die, what each survivor would inherit:
+leadership goes to the next replica in the list that is still there. Each of these is a load with a least and a most,
+and what is outside of them counts by its square, in tolerances. Two replicas of a list change places if that lowers
+the sum and, if asked for, does not make numbers of leaders less even; what is within its limits has no say, so that a
+list which harms nobody stays as it is. Each change lowers the sum, so that there is a last one.
 
 Example: partitions on [1, 2, 3], [1, 2, 3] and [2, 3, 1]: if broker 1 dies, 2 leads all three of them. With the second
 list as [1, 3, 2], it would lead two, and 3 one.
@@ -64,7 +63,7 @@ def count_all(leading):
 
 @compiled
 def order_replicas(leading, passes, strict):
-    """Change the order of lists until no change helps, or so many passes are over; returns how many changes there were."""
+    """Change the order of lists until no change helps, or so many passes are over; returns how many changed."""
     changes = 0
     for _ in range(passes):
         before = changes
