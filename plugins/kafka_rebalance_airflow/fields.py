@@ -116,6 +116,13 @@ def request_params() -> dict[str, Param]:
             maximum=1.0,
             section=WHAT,
         ),
+        "goals": _list(
+            "Goals",
+            "What to aim at, one per line, the first counting the most, each perhaps with a tolerance such as "
+            "disk=0.02: disk, network_in, replicas, leaders, network_out, cpu, topic_leaders, failover, "
+            "topic_replicas. Empty: all but the last, as far as loads are known.",
+            WHAT,
+        ),
         "seed": _number(
             "Seed",
             "Where the choice between equals starts; the same seed gives the same plan.",

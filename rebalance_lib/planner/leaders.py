@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 REPEATS = 8
 
 
-def even_leaders(leaders: Leaders) -> NDArray[np.int32]:
-    """The leader of each partition, -1 only where no replica may lead, from who leads at the start."""
+def even_leaders(leaders: Leaders, *, even: bool = True) -> NDArray[np.int32]:
+    """The leader of each partition, from who leads at the start; -1 only where no replica may lead.
+
+    Leaders are appointed where there is none, and changed beyond that only if they are to be `even`.
+    """
     start = leaders.leads.copy()
     keep_or_appoint(leaders)
-    for _ in range(REPEATS):
+    for _ in range(REPEATS if even else 0):
         if np.all(leaders.counts <= leaders.high) and np.all(leaders.counts >= leaders.low):
             break
         # A chain may open a way that was closed before: only when none is left does planning again find nothing.

@@ -125,9 +125,10 @@ class ClusterModel:
         alive = brokers["alive"].to_numpy(zero_copy_only=False)
         rack, rack_names = _racks(brokers["rack"].to_pylist(), alive)
         capacities = _given_capacities(brokers)
-        log_dirs = _log_dirs(brokers["log_dirs"].to_pylist())
         broker = np.searchsorted(ids, rows["broker"].to_numpy()).astype(np.int32)
         size, held = _sizes(rows["size_bytes"], rows["leader"], offsets)
+        listed = brokers["log_dirs"].to_pylist()
+        log_dirs = _log_dirs(listed, capacities, np.bincount(broker, held, minlength=len(ids)).astype(np.float64))
         model = cls(
             snapshot=snapshot,
             broker_ids=ids,
@@ -144,7 +145,7 @@ class ClusterModel:
             offsets=offsets,
             broker=broker,
             bytes=held,
-            log_dir=_slot_dirs(rows["log_dir"], broker, log_dirs),
+            log_dir=_slot_dirs(rows["log_dir"], broker, log_dirs, np.array([not of_broker for of_broker in listed])),
             in_sync=rows["in_sync"].to_numpy(zero_copy_only=False),
             capacity=_capacity(capacities, log_dirs),
         )
@@ -248,7 +249,16 @@ def _racks(names: list[str | None], alive: NDArray[np.bool_]) -> tuple[NDArray[n
     return np.array([-1 if name is None else place[name] for name in names], np.int32), known
 
 
-def _log_dirs(listed: list[list[dict[str, object]]]) -> LogDirs:
+def _log_dirs(
+    listed: list[list[dict[str, object]]], capacities: list[dict[str, Any]], held: NDArray[np.float64]
+) -> LogDirs:
+    """All log dirs; a broker of which only the capacity of its disk is known has one without a name."""
+    listed = [
+        of_broker
+        if of_broker or not given.get("disk")
+        else [{"path": "", "total_bytes": given["disk"], "usable_bytes": max(0, int(given["disk"] - used))}]
+        for of_broker, given, used in zip(listed, capacities, held.tolist(), strict=True)
+    ]
     every = [log_dir for of_broker in listed for log_dir in of_broker]
     known = [(d["total_bytes"], d["usable_bytes"]) for d in every]
     numbers = [(NO_LIMIT, NO_LIMIT) if total is None or usable is None else (total, usable) for total, usable in known]
@@ -290,9 +300,13 @@ def _sizes(
     return size, np.where(known >= 0, known, largest[partition])
 
 
-def _slot_dirs(column: pa.ChunkedArray, broker: NDArray[np.int32], log_dirs: LogDirs) -> NDArray[np.int32]:
+def _slot_dirs(
+    column: pa.ChunkedArray, broker: NDArray[np.int32], log_dirs: LogDirs, nameless: NDArray[np.bool_]
+) -> NDArray[np.int32]:
+    """By slot: its log dir; -1 if that is not known."""
+    first = np.where(nameless & (np.diff(log_dirs.offsets) > 0), log_dirs.offsets[:-1], -1).astype(np.int32)
     if column.null_count == len(column):
-        return np.full(len(broker), -1, np.int32)
+        return first[broker]
     encoded = column.combine_chunks().dictionary_encode()
     paths = encoded.dictionary.to_pylist()
     path = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
@@ -301,5 +315,5 @@ def _slot_dirs(column: pa.ChunkedArray, broker: NDArray[np.int32], log_dirs: Log
     for b in range(len(log_dirs.offsets) - 1):
         for at in range(log_dirs.offsets[b], log_dirs.offsets[b + 1]):
             place[b, rank.get(log_dirs.paths[at], -1)] = at
-    place[:, -1] = -1
+    place[:, -1] = first
     return np.asarray(place[broker, path], np.int32)

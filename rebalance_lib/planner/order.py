@@ -26,15 +26,16 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
     Uneven = tuple[float, float]
 
+INNER = 0.9  # of the tolerance: what is outside comes within
 LEAST_GAIN = 0.05  # of what is outside of its limits: less is not worth a change of lists
 ROUNDS = 8  # far more than it takes: one that finds nothing is the last
 PASSES = 3  # more change next to nothing
 MOST_BROKERS = 3_000  # beyond, a table of all pairs of brokers is too large to look at failures
-TOPIC_TOLERANCE = 0.5
-WEIGHTS = np.array([16.0, 4.0, 2.0])
-TOPIC_WEIGHT, FAIL_WEIGHT = 1.0, 0.25
-FAILOVER = {Resource.LEADERS: 1.04, Resource.NETWORK_OUT: 1.12}
-"""What the most loaded survivor may have over its share once a broker or a rack has died."""
+SCALE = 128.0  # of weights: an order of lists must gain as much as `CHANGE` in ``compiled.order``
+FAILOVER = {Resource.LEADERS: 0.27, Resource.NETWORK_OUT: 0.8}
+"""Which part of its tolerance a survivor may be above its share once a broker or a rack has died: leaders can be had
+more even than what they send, where single partitions are large.
+"""
 
 
 def order_lists(work: Workspace, movable: Bools | None = None) -> Placement:
@@ -50,7 +51,8 @@ def order_lists(work: Workspace, movable: Bools | None = None) -> Placement:
     low, high = (edge.astype(np.int64) for edge in band(share, work.request.tolerance))
     none = np.zeros(work.model.brokers, np.int64)
     fields = (layout.offsets, layout.broker, may_lead, work.leader, changeable.astype(np.uint8))
-    leader = even_leaders(Leaders(*fields, np.round(share, 6), low, high, none))
+    leaders = Leaders(*fields, np.round(share, 6), low, high, none)
+    leader = even_leaders(leaders, even=work.request.weight_of(Resource.LEADERS) > 0)
     leader_to_front(layout.offsets, layout.broker, layout.bytes, layout.log_dir, leader)
     layout = _reordered(work, layout, changeable, share)
     return Placement(work.model, layout, layout.broker[layout.offsets[:-1]])
@@ -128,13 +130,16 @@ def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -
     resources = [one for one in known_resources(model) if one in LED]
     copies = np.diff(layout.offsets)
     weight = np.array([per_leader(model, one, copies) for one in resources])
-    tolerance = np.array([work.request.tolerance_of(one) for one in resources])
+    request = work.request
+    tolerance = np.array([request.tolerance_of(one) for one in resources])
+    counts = SCALE * np.array([[request.weight_of(one)] for one in resources])
+    tolerances = request.goal_tolerances
     part = np.array([_part(work, one) for one in resources])
     base = np.array([load_by_broker(layout, per_replica(model, one), model.brokers) for one in resources])
     total = weight.sum(axis=1, keepdims=True) + base.sum(axis=1, keepdims=True)
     share = part / np.maximum(part.sum(axis=1, keepdims=True), 1e-300) * total
     share[0] = leaders
-    low, high = share * (1 - tolerance[:, None]), share * (1 + tolerance[:, None])
+    low, high = share * (1 - INNER * tolerance[:, None]), share * (1 + INNER * tolerance[:, None])
     low[0], high[0] = band(leaders, tolerance[0])
     low[1:] = 0.0  # who sends little harms nobody, and may have to inherit much
     outside = ~scope.may_lead
@@ -142,9 +147,11 @@ def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -
     row, rows = work.state.partitions["row"][:-1], len(work.state.topic_counts)
     even = np.ceil(np.bincount(np.maximum(row, 0)[row >= 0], minlength=rows) / max(1, int(scope.may_lead.sum())))
     fail = [number for number, one in enumerate(resources) if one in FAILOVER]
-    if model.brokers > MOST_BROKERS or scope.may_lead.sum() < 2:
+    if "failover" not in tolerances or model.brokers > MOST_BROKERS or scope.may_lead.sum() < 2:
         fail = []
-    growth, growth_by_rack = _growth(model.rack, part[fail], total[fail], [FAILOVER[resources[n]] for n in fail])
+    growth, growth_by_rack = _growth(
+        model.rack, part[fail], total[fail], [_survivor(tolerances, resources[n]) for n in fail]
+    )
     least, least_by_rack = _least(model.rack, scope.may_lead, high[fail], [resources[number] for number in fail])
     return Leading(
         offsets=layout.offsets,
@@ -157,13 +164,13 @@ def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -
         load=base,
         low=low,
         high=high,
-        unit=np.sqrt(WEIGHTS[: len(resources), None]) / np.maximum(share * tolerance[:, None], 1e-3),
+        unit=np.sqrt(counts) / np.maximum(share * tolerance[:, None], 1e-3),
         row=row,
         topic_leaders=np.zeros((rows, model.brokers), np.int32),
         topic_low=np.zeros(rows, np.int32),
-        topic_high=(even + np.maximum(1, np.floor(even * TOPIC_TOLERANCE))).astype(np.int32),
-        topic_weight=TOPIC_WEIGHT,
-        fail_weight=np.full(len(fail), FAIL_WEIGHT),
+        topic_high=(even + np.maximum(1, np.floor(even * tolerances.get("topic_leaders", 0.0) / 2))).astype(np.int32),
+        topic_weight=SCALE * request.weight_of("topic_leaders"),
+        fail_weight=SCALE * request.weight_of("failover") / np.maximum(counts[fail, 0], 1e-300),
         leader=layout.broker[layout.offsets[:-1]],
         rack=model.rack,
         inherited=np.zeros((len(fail), model.brokers, model.brokers), np.float32),
@@ -174,6 +181,11 @@ def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -
         least=least,
         least_by_rack=least_by_rack,
     )
+
+
+def _survivor(tolerances: dict[str, float], resource: Resource) -> float:
+    """What a survivor may have over its share."""
+    return 1 + FAILOVER[resource] * tolerances["failover"]
 
 
 def _part(work: Workspace, resource: Resource) -> Floats:

@@ -12,7 +12,7 @@ has a ratio of 1.17.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +22,15 @@ import pyarrow as pa
 from rebalance_lib.plan import Plan
 from rebalance_lib.plan.columns import Lists
 from rebalance_lib.planner.compiled.compare import compare, rack_spread
+from rebalance_lib.planner.goals import Verdict, View, verdicts
+from rebalance_lib.planner.request import Mode, Request
 from rebalance_lib.planner.resources import Resource, weights
-from rebalance_lib.planner.workspace import Placement, sum_by
+from rebalance_lib.planner.workspace import Layout, Placement, sum_by
 from rebalance_lib.topology.texts import decode_texts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from rebalance_lib.planner.model import ClusterModel
@@ -163,6 +167,13 @@ class Outcome:
             return None
         paths = pa.array([ANY, *dirs.paths], pa.string())
         return paths.take(pa.array(np.where(named, layout.log_dir[slots] + 1, 0)))
+
+    def verdicts(self, request: Request | None = None, best: Mapping[str, float] | None = None) -> list[Verdict]:
+        """What each goal says of the plan; `best` has what any plan could come to, by goal."""
+        asked = request or Request(Mode.BALANCE)
+        layout = replace(self.placement.layout, bytes=self.bytes_after)
+        before = View(self.model, self.scope, asked, Layout.of(self.model))
+        return verdicts(before, View(self.placement.model, self.scope, asked, layout), best or {})
 
     @cached_property
     def figures(self) -> Figures:

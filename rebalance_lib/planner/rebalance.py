@@ -47,6 +47,7 @@ SHIFTED = (Resource.DISK, Resource.REPLICAS)
 LOOSE = 0.05  # how far bytes may be from their share while numbers are evened out, halved from round to round
 LEAST_TOLERANCE = 1e-4  # what a tolerance of 0 counts as where deviations are measured in tolerances
 LEAST_GAIN = 0.1  # of the unevenness: what a pass must do away with, to be worth its moves
+OF_BYTES = 10  # times as much as others do bytes count in what a pass must gain: they are what it costs
 SPENT = 0.02  # of a byte budget: what is left is too little for another round
 POLISH_SLOTS = 60_000  # beyond, there are enough sizes to choose from
 POLISH_WORK = 30_000_000
@@ -196,13 +197,15 @@ def _aim(work: Workspace, shares: Shares) -> Aim:
     for number, one in enumerate(work.resources):
         low[number], high[number] = bands(work, shares, one, FINEST if one is Resource.DISK else INNER)
         tolerance = max(work.request.tolerance_of(one), LEAST_TOLERANCE)
-        unit[number] = 1 / np.maximum(shares[one] * tolerance, 1e-3)
+        unit[number] = np.sqrt(work.request.weight_of(one)) / np.maximum(shares[one] * tolerance, 1e-3)
     return Aim(low, high, unit)
 
 
 def _outside(work: Workspace, aim: Aim) -> bool:
     """Whether a broker that may give has too much, or one that may take too little."""
-    load, scope = work.state.load, work.scope
+    counts = np.array([work.request.weight_of(one) > 0 for one in work.resources])
+    load, scope = work.state.load[counts], work.scope
+    aim = Aim(aim.low[counts], aim.high[counts], aim.unit[counts])
     return bool(np.any((load > aim.high) & scope.gives) or np.any((load < aim.low) & scope.takes))
 
 
@@ -216,7 +219,7 @@ def _shift_bytes(work: Workspace, shares: Shares, tolerance: float) -> int:
     share, brokers = shares[Resource.DISK], work.brokers
     wanted = _exchange(work, share, tolerance)
     amount, left = wanted.amount, int(work.state.budget[0])
-    if not amount:
+    if not amount or not work.request.weight_of(Resource.DISK):
         return 0
     part = 1.0
     if amount > left:
@@ -238,6 +241,8 @@ def _shift_bytes(work: Workspace, shares: Shares, tolerance: float) -> int:
 
 
 def _even_replicas(work: Workspace, shares: Shares, loose: float) -> int:
+    if not work.request.weight_of(Resource.REPLICAS):
+        return 0
     low, high = bands(work, shares, Resource.REPLICAS)
     count, stays = work.load(Resource.REPLICAS), shares[Resource.REPLICAS] > 0
     if not np.any((count > high) & stays) and not np.any((count < low) & stays & work.scope.takes):
@@ -310,9 +315,9 @@ def _excess(work: Workspace, load: NDArray[Any], share: Floats, low: Floats, hig
 
 
 def unevenness(work: Workspace, shares: Shares) -> float:
-    """How far a workspace is out of its bands, bytes before all else; leaders are as even as these allow."""
+    """How far a workspace is out of its bands; leaders are as even as these allow."""
     off = 0.0
     for number, one in enumerate(work.resources):
-        weight = 10.0 if one is Resource.DISK else 1.0
+        weight = work.request.weight_of(one) * (OF_BYTES if one is Resource.DISK else 1)
         off += weight * _excess(work, work.state.load[number], shares[one], *bands(work, shares, one))
     return off

@@ -8,9 +8,21 @@ from enum import StrEnum
 from typing import Any
 
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.planner.resources import RATES, Resource
+from rebalance_lib.planner.resources import Resource
 
 RATE_FACTOR = 3  # times the tolerance: rates are estimates, and a finer band would be noise
+OF_TOLERANCE = {
+    "disk": 1,
+    "network_in": RATE_FACTOR,
+    "replicas": 1,
+    "leaders": 1,
+    "network_out": RATE_FACTOR,
+    "cpu": RATE_FACTOR,
+}
+"""The goals of resources in the order that they have by default, and their tolerances in those of the request."""
+OWN_TOLERANCE = {"topic_leaders": 1.0, "failover": 0.15, "topic_replicas": 1.0}
+"""The other goals, and their tolerances: whole leaders of small topics, and single busy partitions, are coarse."""
+DEFAULT_GOALS = (*OF_TOLERANCE, "topic_leaders", "failover")
 
 
 class Mode(StrEnum):
@@ -77,6 +89,8 @@ class Request:
         replication_factor: for ``replication-factor``; for ``repair``, the least that each partition shall have.
         partitions: for ``partitions``, how many each chosen topic shall have altogether.
         balance: for ``drain``, even out the others too.
+        goals: what to aim at, the first one counting the most, each perhaps with a tolerance (``disk=0.02``); all that
+            are known if empty.
         seed: where the choice between equals starts; the same seed gives the same plan.
         shards: into how many parts a cluster is cut for planning; 0 for as many as it is large.
     """
@@ -97,6 +111,7 @@ class Request:
     replication_factor: int | None = None
     partitions: int | None = None
     balance: bool = False
+    goals: tuple[str, ...] = ()
     seed: int = 0
     shards: int = 0
 
@@ -105,18 +120,45 @@ class Request:
         """Whether there is a budget."""
         return self.byte_budget is not None or self.move_budget is not None
 
+    @property
+    def goal_tolerances(self) -> dict[str, float]:
+        """The tolerance of each goal, in the order of the list."""
+        defaults = {name: factor * self.tolerance for name, factor in OF_TOLERANCE.items()} | OWN_TOLERANCE
+        listed = (entry.partition("=") for entry in self.goals or DEFAULT_GOALS)
+        return {name: float(given) if given else defaults[name] for name, _, given in listed}
+
     def tolerance_of(self, resource: Resource) -> float:
         """How far from its share of a resource a broker may be."""
-        return self.tolerance * (RATE_FACTOR if resource in RATES else 1)
+        return self.goal_tolerances.get(resource, OF_TOLERANCE[resource] * self.tolerance)
+
+    def weight_of(self, goal: str) -> float:
+        """How much a goal counts: twice as much as the next one, and not at all if it is not in the list."""
+        names = list(self.goal_tolerances)
+        return 2.0 ** -names.index(goal) if goal in names else 0.0
 
     def without_budgets(self) -> Request:
         """The same, whatever it costs."""
         return replace(self, byte_budget=None, move_budget=None)
 
     def __post_init__(self) -> None:
+        self._check_goals()
         self._check_limits()
         self._check_brokers()
         self._check_what_the_mode_needs()
+
+    def _check_goals(self) -> None:
+        names = [entry.partition("=")[0] for entry in self.goals]
+        if unknown := [name for name in names if name not in OF_TOLERANCE and name not in OWN_TOLERANCE]:
+            known = ", ".join((*OF_TOLERANCE, *OWN_TOLERANCE))
+            raise InvalidInputError(f"there is no goal {unknown[0]!r}: use some of {known}")
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise InvalidInputError(f"goals name {twice[0]} twice; name each once")
+        for entry in self.goals:
+            _, given, tolerance = entry.partition("=")
+            if given and not (tolerance.replace(".", "", 1).isdigit() and 0 <= float(tolerance) <= _MOST_TOLERANCE):
+                raise InvalidInputError(
+                    f"goal {entry!r}: give a tolerance of 0 to {_MOST_TOLERANCE}, such as disk=0.02"
+                )
 
     def _check_limits(self) -> None:
         if not 0 <= self.tolerance < 1:
@@ -189,6 +231,7 @@ ONLY_FOR: Mapping[str, tuple[Mode, ...]] = {
     "balance": (Mode.DRAIN,),
 }
 _MOST_ID = 2**31 - 1
+_MOST_TOLERANCE = 10
 _LIMITS = (
     ("byte_budget", 0, 2**62),
     ("move_budget", 0, 2**62),

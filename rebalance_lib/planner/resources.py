@@ -56,7 +56,6 @@ class Resource(StrEnum):
 
 HELD = (Resource.DISK, Resource.REPLICAS, Resource.NETWORK_IN)
 LED = (Resource.LEADERS, Resource.NETWORK_OUT, Resource.CPU)
-RATES = frozenset({Resource.NETWORK_IN, Resource.NETWORK_OUT, Resource.CPU})
 CAPACITIES = (Resource.DISK, Resource.NETWORK_IN, Resource.NETWORK_OUT, Resource.CPU)
 
 

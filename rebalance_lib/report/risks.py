@@ -36,6 +36,11 @@ def risks(
 def _of_cluster(cluster: Mapping[str, Any]) -> Iterator[str]:
     if missing := cluster["brokers_without_rack"]:
         yield f"Racks do not count, because brokers {_list(missing)} have none: replicas may end in one rack."
+    for resource, brokers in cluster.get("unknown_capacities", {}).items():
+        yield (
+            f"The {resource} capacity of brokers {_list(brokers)} is not known, while that of others is: they keep the "
+            f"{resource} load that they have. Give it with --capacities or in the clusters' file."
+        )
     if dead := cluster["dead_brokers"]:
         yield (
             f"Brokers {_list(dead)} are down. Modes that mend or empty brokers place replicas on them elsewhere; "

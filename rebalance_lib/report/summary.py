@@ -17,8 +17,6 @@ from rebalance_lib.report.risks import risks
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
-
     from rebalance_lib.planner import Candidate, Choice, ClusterModel
     from rebalance_lib.planner.outcome import Outcome
 
@@ -32,6 +30,8 @@ def summarize(choice: Choice, pace: Pace | None = None) -> dict[str, Any]:
 
     `of_candidate` gives the same for another one.
     """
+    from rebalance_lib.planner.resources import unknown_capacities  # noqa: PLC0415 - brings numba, as below
+
     pace = pace or Pace()
     model, chosen = choice.model, choice.recommended
     sizes = model.snapshot.replicas["size_bytes"]
@@ -50,12 +50,15 @@ def summarize(choice: Choice, pace: Pace | None = None) -> dict[str, Any]:
         "rates_known": model.write_rate is not None,
         "loads": load_figures(model.snapshot, choice.rates),
         "brokers_without_rack": _without_rack(model),
+        "unknown_capacities": {str(one): ids for one, ids in unknown_capacities(model).items()},
+        "certificate": certificate_figures(choice),
         "dead_brokers": model.broker_ids[~model.alive].tolist(),
         "replicas_of_unknown_size": sizes.null_count,
         "pace": pace.as_dict(),
         "timings": dict(choice.timings),
     }
-    summary["candidates"] = {one.name: _candidate(one, summary, pace, choice.impacts) for one in choice.candidates}
+    candidates = {one.name: _candidate(one, summary, pace, choice) for one in choice.candidates}
+    summary["candidates"] = candidates
     return of_candidate(summary, chosen.name)
 
 
@@ -78,16 +81,17 @@ _OF_FIGURES = (
 _OF_CANDIDATES = ("digest", "partitions_in_fewer_racks", "brokers", "largest_moves", "forecast")
 
 
-def _candidate(one: Candidate, cluster: dict[str, Any], pace: Pace, impacts: pa.Table | None) -> dict[str, Any]:
+def _candidate(one: Candidate, cluster: dict[str, Any], pace: Pace, choice: Choice) -> dict[str, Any]:
     """One plan: what it moves, how long that takes, what brokers hold before and after, and what may go wrong."""
     model, outcome = one.outcome.model, one.outcome
     # There is nothing to copy to new partitions.
     expected = None if one.figures.partitions_added else forecast(one.plan, model, pace).as_dict()
-    groups = group_figures(impacts, one.name)
+    groups = group_figures(choice.impacts, one.name)
     fills = [log_dir["fill"] for log_dir in expected["log_dirs"] if log_dir["fill"] is not None] if expected else []
     return {
         "digest": one.plan.digest,
         "figures": one.figures.as_dict(),
+        "goals": _goals(one, cluster["certificate"], choice),
         "seconds": expected["seconds"] if expected else 0.0,
         "forecast": expected,
         "peak_fill": max(fills, default=None),
@@ -97,6 +101,24 @@ def _candidate(one: Candidate, cluster: dict[str, Any], pace: Pace, impacts: pa.
         "risks": risks(cluster, outcome.in_fewer_racks, expected, groups),
         "groups": groups,
     }
+
+
+def certificate_figures(choice: Choice) -> dict[str, Any] | None:
+    """How even the cluster could be, and the least that any plan must copy for its tolerances; None if not asked."""
+    from rebalance_lib.planner.certified import certificate_of  # noqa: PLC0415 - brings numba and HiGHS
+    from rebalance_lib.planner.request import BALANCING  # noqa: PLC0415
+
+    request = choice.request
+    if request is None or request.mode not in BALANCING:
+        return None
+    certificate = certificate_of(choice.model, choice.recommended.outcome.scope, request)
+    return {"least_bytes": certificate.least_bytes, "best": certificate.best}
+
+
+def _goals(one: Candidate, certificate: dict[str, Any] | None, choice: Choice) -> list[dict[str, Any]]:
+    """What each goal says of a candidate, with the best that any plan could reach."""
+    best = (certificate or {}).get("best", {})
+    return [verdict.as_dict() for verdict in one.outcome.verdicts(choice.request, best)]
 
 
 def _kept(choice: Choice) -> dict[str, int]:

@@ -140,7 +140,7 @@ def move(state, p, slot, d):
         state.brokers[s].replicas -= 1
         if partition.leader == s:
             state.brokers[s].leads -= 1
-        if replica.log_dir >= 0:
+        if replica.log_dir >= 0 and s != replica.home:  # an old copy stays until the new one is there
             state.free[replica.log_dir] += replica.bytes
         if row >= 0:
             state.topic_counts[row, s] -= 1

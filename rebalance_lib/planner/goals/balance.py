@@ -1,0 +1,58 @@
+"""Each resource shared out by its capacities: what the most loaded broker has, over its share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalance_lib.planner.goals.goal import Goal, View
+from rebalance_lib.planner.resources import Resource
+
+_EXPLAINED = {
+    Resource.DISK: "bytes on disk, by the size of disks",
+    Resource.NETWORK_IN: "what is written to replicas, by network capacity",
+    Resource.REPLICAS: "numbers of replicas",
+    Resource.LEADERS: "numbers of leaders",
+    Resource.NETWORK_OUT: "what leaders send to followers and consumers, by network capacity",
+    Resource.CPU: "the estimated work of processors, by cores",
+}
+
+
+@dataclass(frozen=True)
+class Balance(Goal):
+    """A resource evenly shared out."""
+
+    resource: Resource = Resource.DISK
+
+    def measure(self, view: View) -> float | None:
+        """The most loaded broker's load over its share."""
+        if self.resource not in view.resources:
+            return None
+        load, part = view.load(self.resource), view.parts(self.resource)
+        total = float(load[view.stays].sum())
+        if total <= 0:
+            return None
+        shared = part > 0
+        return float((load[shared] / (part[shared] * total)).max(initial=1.0))
+
+    def limit(self, view: View) -> float:
+        """Numbers are whole: one more than an even part is always within."""
+        limit = super().limit(view)
+        if self.resource in {Resource.REPLICAS, Resource.LEADERS}:
+            even = float(view.load(self.resource)[view.stays].sum()) / max(1, int(view.stays.sum()))
+            limit = max(limit, float(np.ceil(even)) / max(even, 1e-300))
+        return limit
+
+    def why(self, view: View) -> str:
+        """Which broker has too much."""
+        load, part = view.load(self.resource), view.parts(self.resource)
+        over = np.divide(load, part, out=np.zeros_like(load), where=part > 0)
+        broker = view.model.broker_ids[int(np.argmax(over))]
+        return (
+            f"broker {broker} has the most for its share; single partitions are too large, or racks, budgets, what may "
+            "move and the goals before this one leave no better place"
+        )
+
+
+BALANCE = tuple(Balance(str(one), _EXPLAINED[one], resource=one) for one in _EXPLAINED)

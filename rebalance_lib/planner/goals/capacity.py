@@ -1,0 +1,40 @@
+"""No broker beyond its capacity: the fullest one, in any resource whose capacity is known, over what it may have.
+
+Of disks, a part is kept free, see ``max_fill``. While data moves, the old copies and the new ones count, both of them:
+what leaves a log dir makes no room in it for the same plan.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rebalance_lib.planner.goals.goal import Goal, View
+from rebalance_lib.planner.resources import CAPACITIES, Resource
+
+
+class _Capacity(Goal):
+    def measure(self, view: View) -> float | None:
+        fills = [fill for resource in CAPACITIES if (fill := self._fill(view, resource)) is not None]
+        return max(fills) if fills else None
+
+    def why(self, view: View) -> str:
+        found = {resource: self._fill(view, resource) or 0.0 for resource in CAPACITIES}
+        fullest = max(found, key=lambda one: found[one])
+        return f"there is more {fullest} in use on a broker than it has: add brokers, or capacity"
+
+    @staticmethod
+    def _fill(view: View, resource: Resource) -> float | None:
+        model = view.model
+        capacity = model.capacity.get(resource)
+        known = np.isfinite(capacity) & view.stays if capacity is not None else np.zeros(model.brokers, np.bool_)
+        if capacity is None or resource not in view.resources or not known.any():
+            return None
+        load = view.load(resource)
+        if resource is Resource.DISK:
+            load = load / view.request.max_fill
+        if resource is Resource.CPU:
+            return None  # an estimate without a unit: it is shared out by cores, not held against them
+        return float((load[known] / capacity[known]).max())
+
+
+CAPACITY = _Capacity("capacity", "no broker beyond its disk or network", hard=True)
