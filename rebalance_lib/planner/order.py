@@ -13,7 +13,7 @@ import numpy as np
 
 from rebalance_lib.planner.compiled.compare import leader_to_front
 from rebalance_lib.planner.compiled.leaders import Leaders
-from rebalance_lib.planner.compiled.order import Leading, count_all, order_replicas, reserve, unevenness
+from rebalance_lib.planner.compiled.order import Leading, count_all, order_replicas, reserve, swap_leaders, unevenness
 from rebalance_lib.planner.leaders import even_leaders
 from rebalance_lib.planner.resources import LED, Resource, known_resources, per_leader, per_replica, weights
 from rebalance_lib.planner.shares import band, even_shares
@@ -30,6 +30,7 @@ INNER = 0.9  # of the tolerance: what is outside comes within
 LEAST_GAIN = 0.05  # of what is outside of its limits: less is not worth a change of lists
 ROUNDS = 8  # far more than it takes: one that finds nothing is the last
 PASSES = 3  # more change next to nothing
+SWAPPED, LOOKED = 20_000, 64  # partitions: where there are more, single changes find a way
 MOST_BROKERS = 3_000  # beyond, a table of all pairs of brokers is too large to look at failures
 SCALE = 128.0  # of weights: an order of lists must gain as much as `CHANGE` in ``compiled.order``
 FAILOVER = {Resource.LEADERS: 0.27, Resource.NETWORK_OUT: 0.8}
@@ -85,7 +86,10 @@ def _better(
         count_all(leading)
         if reserving:
             reserve(leading)
-        if not order_replicas(leading, PASSES, strict):
+        changed = order_replicas(leading, PASSES, strict)
+        if work.model.partitions <= SWAPPED:
+            changed += swap_leaders(leading, LOOKED)
+        if not changed:
             break
         found = _counted(work, tried, movable, share)
         if found[0] <= least[0]:

@@ -75,7 +75,8 @@ def _share(work: Workspace, number: int, *, fair: bool) -> Floats:
     part = weights(model, work.resources[number])
     unknown = np.isnan(part) & stays
     empty = unknown & (load == 0)
-    part = np.where(stays, np.where(empty, np.nanmin(part[stays], initial=np.inf), np.nan_to_num(part)), 0.0)
+    known = part[stays & ~unknown]
+    part = np.where(stays, np.where(empty, known.min() if len(known) else 1.0, np.nan_to_num(part)), 0.0)
     at_least, at_most = np.zeros(model.brokers), np.full(model.brokers, np.inf)
     if not fair:
         at_least = np.where(scope.gives, work.immovable(number), load)

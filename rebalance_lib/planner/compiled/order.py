@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from rebalance_lib.planner.compiled.cache import compiled, inlined
 
 LEAST_GAIN = 1e-9  # less is a rounding error
@@ -91,6 +93,78 @@ def order_replicas(leading, passes, strict):
         if changes == before:
             break
     return changes
+
+
+@compiled
+def swap_leaders(leading, looked):
+    """Let two brokers each hand a partition to the other, where handing over one alone helps nobody.
+
+    For each partition whose leader has too much, at most so many of those that a follower leads are looked at. Returns
+    how many pairs changed.
+    """
+    count = leading.load.shape[1]
+    first = np.full(count, -1, np.int64)  # lists of partitions by leader; those that change hands are left in theirs
+    after = np.full(len(leading.movable), -1, np.int64)
+    for p in range(len(leading.movable) - 1, -1, -1):
+        if leading.movable[p]:
+            after[p] = first[leading.broker[leading.offsets[p]]]
+            first[leading.broker[leading.offsets[p]]] = p
+    swaps = 0
+    for p in range(len(leading.movable)):
+        if not leading.movable[p] or is_calm(leading, p):
+            continue
+        begin = leading.offsets[p]
+        s = leading.broker[begin]
+        take(leading, p, -1.0)
+        best, best_slot, best_other, best_other_slot = 0.0, -1, -1, -1
+        for slot in range(begin + 1, leading.offsets[p + 1]):
+            d = leading.broker[slot]
+            if not leading.may_lead[slot]:
+                continue
+            q, tried = first[d], 0
+            while q >= 0 and tried < looked:
+                at = leading.offsets[q]
+                if leading.broker[at] == d and q != p:
+                    for other in range(at + 1, leading.offsets[q + 1]):
+                        if leading.broker[other] == s and leading.may_lead[other]:
+                            tried += 1
+                            found = gain_of_swap(leading, p, slot, q, other)
+                            if found > best + LEAST_GAIN:
+                                best, best_slot, best_other, best_other_slot = found, slot, q, other
+                q = after[q]
+        if best_slot >= 0:
+            take(leading, best_other, -1.0)
+            swap(leading, begin, best_slot)
+            swap(leading, leading.offsets[best_other], best_other_slot)
+            take(leading, best_other, 1.0)
+            swaps += 1
+        take(leading, p, 1.0)
+    return swaps
+
+
+@compiled
+def gain_of_swap(leading, p, slot, q, other):
+    """How much less is outside of its limits if p, which is counted nowhere now, and q change their leaders."""
+    begin, at = leading.offsets[p], leading.offsets[q]
+    take(leading, q, -1.0)
+    before = both(leading, p, q)
+    swap(leading, begin, slot)
+    swap(leading, at, other)
+    after = both(leading, p, q)
+    swap(leading, begin, slot)
+    swap(leading, at, other)
+    take(leading, q, 1.0)
+    return before - after
+
+
+@compiled
+def both(leading, p, q):
+    """What it costs to count two partitions that are counted nowhere now."""
+    leaders, rest = badness(leading, p)
+    take(leading, p, 1.0)
+    more_leaders, more = badness(leading, q)
+    take(leading, p, -1.0)
+    return leaders + rest + more_leaders + more
 
 
 @compiled
