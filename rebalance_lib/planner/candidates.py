@@ -17,13 +17,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rebalance_lib.planner.modes import PLACERS
 from rebalance_lib.planner.modes import leaders as leaders_only
 from rebalance_lib.planner.outcome import Figures, Outcome
 from rebalance_lib.planner.rebalance import ideal_bytes
 from rebalance_lib.planner.request import BALANCING, Mode, Request
 from rebalance_lib.planner.scope import Scope
-from rebalance_lib.planner.workspace import Layout, Workspace, carried_out
+from rebalance_lib.planner.workspace import Layout, Placement, Workspace, carried_out
 
 if TYPE_CHECKING:
     from rebalance_lib.plan import Plan
@@ -74,7 +76,20 @@ def names(request: Request) -> tuple[str, ...]:
 def candidate(model: ClusterModel, scope: Scope, request: Request, name: str) -> Candidate:
     """The candidate of this name."""
     placer = leaders_only.place if name == LEADERS else PLACERS[request.mode]
-    return Candidate(name, Outcome(model, scope, placer(model, scope, asked(model, scope, request, name))))
+    expected = model.at_horizon()
+    placement = placer(expected, scope, asked(expected, scope, request, name))
+    return Candidate(name, Outcome(model, scope, at_present(model, placement)))
+
+
+def at_present(model: ClusterModel, placement: Placement) -> Placement:
+    """A placement for the sizes after the horizon, with those of now: what is copied is what is there."""
+    if model.expected_size is None:
+        return placement
+    added = placement.model.partitions - model.partitions
+    size = np.append(model.size, np.zeros(added, np.int64))
+    held = size[np.repeat(np.arange(len(size)), np.diff(placement.layout.offsets))]
+    after = replace(placement.model, size=size, bytes=model.bytes, log_dirs=model.log_dirs)
+    return replace(placement, model=after, layout=replace(placement.layout, bytes=held))
 
 
 def asked(model: ClusterModel, scope: Scope, request: Request, name: str) -> Request:

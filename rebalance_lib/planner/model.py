@@ -61,6 +61,7 @@ class ClusterModel:
     capacity: Mapping[Resource, NDArray[np.float64]] = field(default_factory=dict)  # by broker; NaN if not known
     write_rate: NDArray[np.float64] | None = None  # by partition, bytes per second, as the next
     read_rate: NDArray[np.float64] | None = None
+    expected_size: NDArray[np.int64] | None = None  # by partition: what a replica will occupy after the horizon
 
     @property
     def partitions(self) -> int:
@@ -169,6 +170,7 @@ class ClusterModel:
             in_sync=self.in_sync[slots],
             write_rate=None if self.write_rate is None else self.write_rate[rows],
             read_rate=None if self.read_rate is None else self.read_rate[rows],
+            expected_size=None if self.expected_size is None else self.expected_size[rows],
         )
         return part, slots
 
@@ -186,7 +188,8 @@ class ClusterModel:
         """The same with the loads of each partition; columns that are missing are not known, nulls count as 0.
 
         Args:
-            loads: topic, partition, write_rate, read_rate (bytes per second) and size_bytes of one replica.
+            loads: topic, partition, write_rate, read_rate (bytes per second), and size_bytes, what one replica will
+                occupy after the horizon; where that is null, its size is taken to stay.
         """
         found = _find(self._keys, _keys(self.topics, loads))
 
@@ -197,7 +200,25 @@ class ClusterModel:
             column[found[found >= 0]] = pc.fill_null(loads[name], 0).to_numpy()[found >= 0]
             return column
 
-        return replace(self, write_rate=values("write_rate"), read_rate=values("read_rate"))
+        expected: NDArray[np.int64] | None = None
+        if (sizes := values("size_bytes")) is not None:
+            known = found[(found >= 0) & pc.is_valid(loads["size_bytes"]).to_numpy(zero_copy_only=False)]
+            stays = np.ones(self.partitions, np.bool_)
+            stays[known] = False
+            expected = np.where(stays, self.size, sizes).astype(np.int64)
+        written, read = values("write_rate"), values("read_rate")
+        return replace(self, write_rate=written, read_rate=read, expected_size=expected)
+
+    def at_horizon(self) -> ClusterModel:
+        """The same with the sizes that are expected after the horizon, and so much less space on disks."""
+        if self.expected_size is None:
+            return self
+        held = self.expected_size[self.slot_partition]
+        known = self.log_dir >= 0
+        grown = np.bincount(self.log_dir[known], (held - self.bytes)[known], minlength=len(self.log_dirs.paths))
+        dirs = self.log_dirs
+        usable = np.where(dirs.usable < NO_LIMIT, dirs.usable - grown.astype(np.int64), NO_LIMIT)
+        return replace(self, size=self.expected_size, bytes=held, log_dirs=replace(dirs, usable=usable))
 
     @cached_property
     def _keys(self) -> NDArray[np.int64]:

@@ -72,6 +72,18 @@ def test_a_settled_cluster_gets_no_move_when_one_capacity_is_not_known(unknown):
     assert unknown_capacities(ClusterModel.of(before.snapshot())) == {Resource.DISK: [unknown]}
 
 
+def test_a_plan_is_made_for_the_sizes_after_the_horizon_and_copies_those_of_now():
+    before = cluster({1: "a", 2: "b"}, topic("orders", [[1]] * 4, 10))
+    loads = rates(before, lambda _: 1).append_column("size_bytes", pa.array([90, None, 40, 40], pa.int64()))
+    model = ClusterModel.of(before.snapshot(), loads)
+    assert model.at_horizon().bytes.tolist() == [90, 10, 40, 40]
+    request = Request(Mode.BALANCE, goals=("disk",))
+    one = candidate(model, Scope.of(model, request), request, FULL)
+    moved = {name.partition for name in one.plan.as_dict()}
+    assert moved in ({0}, {1, 2, 3})
+    assert one.figures.bytes_moved == 10 * len(moved)
+
+
 def test_without_capacities_all_brokers_count_the_same():
     model = ClusterModel.of(four_brokers(dict.fromkeys(DISKS)).snapshot())
     assert all(np.all(weights(model, one) == 1) for one in Resource)
