@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rebalance_lib.planner.compiled.cache import compiled
+from rebalance_lib.planner.compiled.cache import compiled, inlined
 from rebalance_lib.planner.compiled.moves import (
     NOWHERE,
     SCAN_LIMIT,
@@ -46,6 +46,15 @@ LEAST_GAIN = 1e-6  # in squared tolerances: less is a rounding error
 LEADS = 2.0  # times as dear is a replica that leads, unless its broker leads too many: its leader would have to change
 
 
+@inlined
+def is_below(load, low, b):
+    """Whether a broker has too little of any resource."""
+    below = False
+    for r in range(len(load)):
+        below |= load[r, b] < low[r, b]
+    return below
+
+
 @compiled
 def descend(state, order, aim, price, most_leaders):
     """Move replicas downhill once; returns how many moved.
@@ -60,7 +69,9 @@ def descend(state, order, aim, price, most_leaders):
     # By resource and rack: the steepest way down, or one that is somewhat steeper. By resource alone: over all racks.
     steepest = np.zeros((resources, state.racks))
     anywhere = np.zeros(resources)
+    lacks = np.zeros(count, np.bool_)  # brokers below an aim: the others gain nothing by what they are given
     for b in range(count):
+        lacks[b] = is_below(load, low, b)
         if brokers[b].takes:
             for r in range(resources):
                 slope = 2 * max(0.0, low[r, b] - load[r, b]) * unit[r, b] ** 2
@@ -108,6 +119,8 @@ def descend(state, order, aim, price, most_leaders):
                     if at >= end:
                         at -= end - begin
                     d = receivers.brokers[at]
+                    if given <= best and not lacks[d]:
+                        continue
                     gain = given
                     for r in range(resources):
                         w, u = weight[r, p], unit[r, d]
@@ -119,6 +132,7 @@ def descend(state, order, aim, price, most_leaders):
                 continue
             move(state, p, slot, target)
             moved += 1
+            lacks[s], lacks[target] = is_below(load, low, s), is_below(load, low, target)
             if brokers[s].takes:
                 for r in range(resources):
                     slope = 2 * max(0.0, low[r, s] - load[r, s]) * unit[r, s] ** 2
