@@ -36,7 +36,7 @@ _REPLICAS = (
     "size_bytes bigint, log_dir string"
 )
 _BROKERS = (
-    "broker int, rack string, alive boolean, "
+    "broker int, rack string, alive boolean, cordoned boolean, "
     "log_dirs array<struct<path: string, total_bytes: bigint, usable_bytes: bigint>>"
 )
 _FIGURES = "struct<partitions_changed: bigint, replicas_moved: bigint, bytes_moved: bigint, leaders_moved: bigint>"

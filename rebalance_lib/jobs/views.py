@@ -46,7 +46,7 @@ OF_SNAPSHOTS = {
         SELECT run, broker, rack, coalesce(alive, false) AS alive, coalesce(log_dirs, array()) AS log_dirs,
             array_contains(:excluded_brokers, broker) AS excluded,
             :mode = 'drain' AND array_contains(:brokers, broker) AS leaving,
-            coalesce(alive, false) AND NOT array_contains(:excluded_brokers, broker)
+            coalesce(alive, false) AND NOT coalesce(cordoned, false) AND NOT array_contains(:excluded_brokers, broker)
                 AND (size(:allowed_brokers) = 0 OR array_contains(:allowed_brokers, broker))
                 AND CASE :mode WHEN 'drain' THEN NOT array_contains(:brokers, broker)
                     WHEN 'replace' THEN array_contains(:replacements, broker)

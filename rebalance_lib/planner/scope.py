@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner.request import WHOLE_BROKERS, Mode, Request
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rebalance_lib.planner.model import ClusterModel
 
 _SHOWN = 5
+_CORDON = "kafka-configs.sh --bootstrap-server HOST:9092 --alter --entity-type brokers --entity-name"
 _MODES_FOR_OFFLINE = frozenset(
     {Mode.REPAIR, Mode.DRAIN, Mode.REPLACE, Mode.REPLICATION_FACTOR, Mode.PARTITIONS, Mode.KAFKA}
 )
@@ -53,7 +55,7 @@ class Scope:
         allowed = (
             _flags(model, request.allowed_brokers) if request.allowed_brokers else np.ones(model.brokers, np.bool_)
         )
-        takes = model.alive & allowed & ~excluded
+        takes = model.alive & allowed & ~excluded & ~cordoned_brokers(model)
         gives = ~excluded
         leaves = np.zeros(model.brokers, np.bool_)
         if request.mode is Mode.DRAIN:
@@ -92,6 +94,21 @@ def known_brokers(model: ClusterModel, request: Request) -> None:
         raise InvalidInputError(f"brokers {both} are both asked for and excluded; name each once")
     if dead := sorted(need_alive - alive):
         raise InvalidInputError(f"brokers {dead} are down: replicas can be placed on live brokers only")
+    to_fill = need_alive - set(request.allowed_brokers)
+    if barred := sorted(to_fill & set(model.broker_ids[cordoned_brokers(model)].tolist())):
+        raise InvalidInputError(
+            f"brokers {barred} are cordoned, so they are given nothing: remove their cordoned.log.dirs, or name others"
+        )
+
+
+def cordoned_brokers(model: ClusterModel) -> NDArray[np.bool_]:
+    """By broker: whether it is given no replicas, because it is cordoned as a whole or in each of its log dirs."""
+    dirs, rows = model.log_dirs, model.snapshot.brokers
+    owner = np.repeat(np.arange(model.brokers), np.diff(dirs.offsets))
+    open_dirs = np.bincount(owner, ~dirs.cordoned, minlength=model.brokers)
+    said = rows.filter(rows["cordoned"])["broker"].to_pylist() if "cordoned" in rows.column_names else []
+    flags: NDArray[np.bool_] = _flags(model, said) | ((np.diff(dirs.offsets) > 0) & (open_dirs == 0))
+    return flags
 
 
 def chosen_topics(model: ClusterModel, request: Request) -> NDArray[np.bool_]:
@@ -113,9 +130,35 @@ def chosen_topics(model: ClusterModel, request: Request) -> NDArray[np.bool_]:
 
 
 def remarks_on(model: ClusterModel, request: Request) -> tuple[str, ...]:
-    """An exclusion that matches nothing harms nothing, and a standing one may be for topics that come and go."""
+    """What a reviewer should know, a sentence each.
+
+    An exclusion that matches nothing harms nothing, and a standing one may be for topics that come and go.
+    """
     unused = [pattern for pattern in request.excluded_topics if not _matching(model.topics, pattern).any()]
-    return tuple(f"No topic matches {pattern!r}, which is to be left alone." for pattern in unused)
+    remarks = [f"No topic matches {pattern!r}, which is to be left alone." for pattern in unused]
+    if request.mode is Mode.DRAIN:
+        remarks += _how_to_cordon(model, request)
+    return tuple(remarks)
+
+
+def _how_to_cordon(model: ClusterModel, request: Request) -> list[str]:
+    """A sentence if brokers to be drained may be given new partitions meanwhile, and can be kept from it.
+
+    Brokers before Kafka 4.3 cannot be cordoned: they do not say whether they are.
+    """
+    rows = model.snapshot.brokers
+    if "cordoned" not in rows.column_names:
+        return []
+    may_be = set(rows.filter(pc.and_(rows["alive"], pc.invert(rows["cordoned"])))["broker"].to_pylist())
+    named = [id_ for id_ in request.brokers if id_ in may_be]
+    if not named:
+        return []
+    brokers = f"Broker {named[0]} is" if len(named) == 1 else f"Brokers {', '.join(map(str, named))} are"
+    each = "" if len(named) == 1 else ", and the same for each of the others"
+    command = f"{_CORDON} {named[0]} --add-config 'cordoned.log.dirs=*'{each}"
+    return [
+        f"{brokers} not cordoned: new partitions can be created there meanwhile. To prevent that, first run {command}."
+    ]
 
 
 def some(values: Iterable[object], count: int | None = None) -> str:

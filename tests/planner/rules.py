@@ -67,7 +67,8 @@ def wrong_topics(before: Cluster, plan: Plan, request: Request) -> Iterator[str]
 
 
 def wrong_brokers(before: Cluster, plan: Plan, request: Request) -> Iterator[str]:
-    allowed = set(request.allowed_brokers or before.live) & set(before.live) - set(request.excluded_brokers)
+    cordoned = {id_ for id_, host in before.hosts.items() if host.cordoned and set(host.disks) <= set(host.cordoned)}
+    allowed = set(request.allowed_brokers or before.live) & set(before.live) - set(request.excluded_brokers) - cordoned
     if request.mode is Mode.DRAIN:
         allowed -= set(request.brokers)
     if request.mode is Mode.EXPAND:
