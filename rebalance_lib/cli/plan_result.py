@@ -29,6 +29,8 @@ def show_result(output: Output, summary: dict[str, Any], out: str) -> None:
         output.say(remark)
     for broker, replicas in summary["replicas_kept"].items():
         output.say(f"Broker {broker} keeps {replicas} replicas of excluded topics: it will not be empty.")
+    if (led := summary["leaders_kept"]) and led["count"]:
+        output.say(f"Leaders: {led['count']} partitions stay led by demoted brokers; the review names them as a risk.")
     if summary["partitions_in_fewer_racks"]:
         output.say(f"Racks: {summary['partitions_in_fewer_racks']} partitions end in fewer of them than now.")
     if kept := summary["candidates"][summary["recommended"]]["figures"]["partitions_kept"]:

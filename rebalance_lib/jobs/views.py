@@ -39,7 +39,8 @@ OF_SNAPSHOTS = {
     "topics": """
         SELECT run, topic, count_if(preferred) AS partitions, count_if(partition = 0) AS factor,
             if(size(:topics) > 0, exists(:topics, pattern -> topic RLIKE pattern),
-                :include_internal OR :mode IN ('drain', 'replace', 'repair') OR NOT bool_or(internal))
+                :include_internal OR :mode IN ('drain', 'replace', 'repair', 'demote', 'drain-log-dirs')
+                    OR NOT bool_or(internal))
                 AND NOT exists(:excluded_topics, pattern -> topic RLIKE pattern) AS chosen
         FROM placed GROUP BY run, topic""",
     "brokers": """

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_lib.errors import InvalidInputError
@@ -46,6 +47,7 @@ class Scope:
     def of(cls, model: ClusterModel, request: Request) -> Scope:
         """Check the names in a request and mark what it allows."""
         known_brokers(model, request)
+        drained_log_dirs(model, request)
         movable = chosen_topics(model, request)[model.topic] if model.partitions else np.zeros(0, np.bool_)
         if busy := np.flatnonzero(movable & model.moving)[:_SHOWN].tolist():
             names = some(map(model.name, busy), int((movable & model.moving).sum()))
@@ -78,7 +80,10 @@ class Scope:
             offline = int((dead & movable).sum())
             movable = movable & ~dead
         may_lead = model.alive & ~leaves & ~excluded
-        return cls(movable, takes, gives, leaves, may_lead, excluded, offline, remarks_on(model, request))
+        if request.mode is Mode.DEMOTE:
+            may_lead &= ~about
+        remarks = (*remarks_on(model, request), *_kept_in_log_dirs(model, request, movable))
+        return cls(movable, takes, gives, leaves, may_lead, excluded, offline, remarks)
 
 
 def known_brokers(model: ClusterModel, request: Request) -> None:
@@ -111,6 +116,24 @@ def cordoned_brokers(model: ClusterModel) -> NDArray[np.bool_]:
     return flags
 
 
+def drained_log_dirs(model: ClusterModel, request: Request) -> NDArray[np.bool_]:
+    """By log dir: whether the request names it; raises, with the entry, for one that cannot be drained."""
+    dirs, ids = model.log_dirs, model.broker_ids.tolist()
+    flags = np.zeros(len(dirs.paths), np.bool_)
+    for entry, (id_, path) in request.named_log_dirs.items():
+        if id_ not in ids:
+            raise InvalidInputError(f"log dir {entry!r}: the cluster has no broker {id_}, but {some(ids)}")
+        b = ids.index(id_)
+        if not model.alive[b] or id_ in request.excluded_brokers:
+            state = "excluded" if model.alive[b] else "down"
+            raise InvalidInputError(f"log dir {entry!r}: broker {id_} is {state}, so nothing moves within it")
+        paths = dirs.paths[dirs.offsets[b] : dirs.offsets[b + 1]]
+        if path not in paths:
+            raise InvalidInputError(f"log dir {entry!r} is not there: broker {id_} has {some(paths) or 'told of none'}")
+        flags[dirs.offsets[b] + paths.index(path)] = True
+    return flags
+
+
 def chosen_topics(model: ClusterModel, request: Request) -> NDArray[np.bool_]:
     """By topic, whether it may be moved."""
     topics = model.topics
@@ -138,6 +161,8 @@ def remarks_on(model: ClusterModel, request: Request) -> tuple[str, ...]:
     remarks = [f"No topic matches {pattern!r}, which is to be left alone." for pattern in unused]
     if request.mode is Mode.DRAIN:
         remarks += _how_to_cordon(model, request)
+    if request.mode is Mode.DEMOTE:
+        remarks += _led_without_preference(model, request)
     return tuple(remarks)
 
 
@@ -158,6 +183,32 @@ def _how_to_cordon(model: ClusterModel, request: Request) -> list[str]:
     command = f"{_CORDON} {named[0]} --add-config 'cordoned.log.dirs=*'{each}"
     return [
         f"{brokers} not cordoned: new partitions can be created there meanwhile. To prevent that, first run {command}."
+    ]
+
+
+def _led_without_preference(model: ClusterModel, request: Request) -> list[str]:
+    """A sentence if demoted brokers lead partitions that another broker is the preferred leader of already."""
+    rows = model.snapshot.replicas
+    leads = pc.and_(rows["leader"], pc.is_in(rows["broker"], value_set=pa.array(request.brokers, pa.int32())))
+    count = rows.filter(pc.and_(leads, pc.greater(rows["position"], 0))).num_rows
+    if not count:
+        return []
+    brokers = ", ".join(map(str, request.brokers))
+    led = f"Brokers {brokers} lead {count} partitions now without being their preferred leaders"
+    return [f"{led}: no plan changes that, run kafka-leader-election.sh --election-type preferred."]
+
+
+def _kept_in_log_dirs(model: ClusterModel, request: Request, movable: NDArray[np.bool_]) -> list[str]:
+    """A sentence for each log dir that is to be emptied, but holds replicas that may not move."""
+    if not request.log_dirs:
+        return []
+    stay = model.log_dir[~movable[model.slot_partition]]
+    held = np.bincount(stay[stay >= 0], minlength=len(model.log_dirs.paths))
+    owner = np.repeat(model.broker_ids, np.diff(model.log_dirs.offsets))
+    paths = model.log_dirs.paths
+    return [
+        f"Log dir {paths[at]} of broker {owner[at]} keeps {held[at]} replicas that may not move: it will not be empty."
+        for at in np.flatnonzero(drained_log_dirs(model, request) & (held > 0)).tolist()
     ]
 
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.report.forecast import forecast
 from rebalance_lib.report.group_figures import group_figures
+from rebalance_lib.report.kept import leaders_kept
 from rebalance_lib.report.loads import load_figures
 from rebalance_lib.report.moves import FIGURES, brokers_table
 from rebalance_lib.report.risks import risks
@@ -46,6 +47,7 @@ def summarize(choice: Choice, pace: Pace | None = None) -> dict[str, Any]:
         "partitions_left_alone": chosen.outcome.scope.offline,
         "remarks": list(chosen.outcome.scope.remarks),
         "replicas_kept": _kept(choice),
+        "leaders_kept": leaders_kept(choice),
         "bytes_total": pc.sum(sizes).as_py() or 0,
         "rates_known": model.write_rate is not None,
         "loads": load_figures(model.snapshot, choice.rates),

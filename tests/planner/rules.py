@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rebalance_lib.planner import Request
     from tests.planner.clusters import Cluster
 
-MENDING = (Mode.DRAIN, Mode.REPLACE, Mode.REPAIR)
+MENDING = (Mode.DRAIN, Mode.REPLACE, Mode.REPAIR, Mode.DEMOTE, Mode.DRAIN_LOG_DIRS)
 
 
 def broken(before: Cluster, plan: Plan, request: Request) -> list[str]:
