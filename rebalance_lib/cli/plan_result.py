@@ -7,6 +7,7 @@ from typing import Any
 from rebalance_lib.cli.output import Output
 from rebalance_lib.report import broker_table, changed_most
 from rebalance_lib.report.durations import human_seconds
+from rebalance_lib.report.factors import factor_lines
 from rebalance_lib.report.loads import loads_lines
 from rebalance_lib.report.units import human_bytes
 
@@ -17,7 +18,7 @@ COLUMNS = ("candidate", "bytes", "takes", "replicas", "leaders", "fullest broker
 def show_result(output: Output, summary: dict[str, Any], out: str) -> None:
     """A plan's summary on a terminal, each figure once."""
     place = out.rstrip("/")
-    output.say(headline(summary))
+    output.say("\n".join([headline(summary), *factor_lines(summary)]))
     candidates = sorted(summary["candidates"].items(), key=lambda item: -item[1]["figures"]["bytes_moved"])
     rows = [_row(name, one, name == summary["recommended"]) for name, one in candidates]
     output.table("\nCandidates; the fullest broker is a multiple of its share of all bytes, 1 is even", COLUMNS, rows)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from rebalance_lib.plan.pace import Pace
+from rebalance_lib.report.factors import factor_changes
 from rebalance_lib.report.forecast import forecast
 from rebalance_lib.report.group_figures import group_figures
 from rebalance_lib.report.kept import leaders_kept
@@ -100,6 +101,7 @@ def _candidate(one: Candidate, cluster: dict[str, Any], pace: Pace, choice: Choi
         "partitions_in_fewer_racks": outcome.in_fewer_racks,
         "brokers": brokers_before_after(outcome),
         "largest_moves": largest_moves(outcome),
+        "factor_changes": factor_changes(outcome),
         "risks": risks(cluster, outcome.in_fewer_racks, expected, groups),
         "groups": groups,
     }

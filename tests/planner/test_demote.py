@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 
@@ -93,7 +94,7 @@ def test_brokers_that_lead_without_being_preferred_are_a_remark():
     before = cluster([1, 2], topic("orders", [[2, 1]]))
     snapshot = before.snapshot()
     rows = [{**row, "leader": row["broker"] == 1} for row in snapshot.replicas.to_pylist()]
-    snapshot = replace(snapshot, replicas=snapshot.replicas.from_pylist(rows, snapshot.replicas.schema))
+    snapshot = replace(snapshot, replicas=pa.Table.from_pylist(rows, snapshot.replicas.schema))
     (remark,) = Scope.of(ClusterModel.of(snapshot), DEMOTE_1).remarks
     assert "1 partitions now without being their preferred leaders" in remark
     assert "kafka-leader-election.sh" in remark
