@@ -125,6 +125,6 @@ def test_of_any_cluster_only_the_order_changes_and_only_where_a_demoted_broker_i
     assert len(planned(after, request).plan) == 0
 
 
-def test_a_dead_broker_can_be_demoted():
+def test_partitions_with_a_replica_on_a_dead_broker_are_left_alone_as_in_leaders():
     before = cluster({1: Host(alive=False), 2: Host()}, topic("orders", [[1, 2]]))
-    assert lists(before, DEMOTE_1) == {}  # what has a replica on a dead broker is left alone, as in leaders
+    assert lists(before, DEMOTE_1) == {}

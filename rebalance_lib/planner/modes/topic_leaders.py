@@ -33,7 +33,7 @@ def spread_topic_leaders(work: Workspace, placement: Placement, movable: NDArray
     layout, leader = placement.layout, placement.leader.copy()
     movable = movable & ~(work.scope.excluded[work.leader] & (work.leader >= 0))
     may_lead = electable(work, layout)
-    for rows in _by_topic(work, leader, movable):
+    for rows in _crowded(work, placement, may_lead, movable):
         lengths = np.diff(layout.offsets)[rows]
         ends = np.cumsum(lengths)
         slots = np.repeat(layout.offsets[rows] - (ends - lengths), lengths) + np.arange(lengths.sum())
@@ -45,14 +45,26 @@ def spread_topic_leaders(work: Workspace, placement: Placement, movable: NDArray
     return Placement(work.model, Layout(layout.offsets, broker, held, log_dir), broker[layout.offsets[:-1]])
 
 
-def _by_topic(work: Workspace, leader: NDArray[np.int32], movable: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
-    """By topic with several partitions, of which some may change: the rows of its partitions."""
-    topic = work.model.topic
-    chosen = np.unique(topic[movable & (leader >= 0)])
-    rows = np.flatnonzero(np.isin(topic, chosen))
+def _crowded(
+    work: Workspace, placement: Placement, may_lead: NDArray[np.uint8], movable: NDArray[np.bool_]
+) -> list[NDArray[np.int64]]:
+    """The partitions of each topic of which some may change, and of which a broker leads more than an even part."""
+    topic, layout, leader = work.model.topic, placement.layout, placement.leader
+    topics, brokers = len(work.model.topics), work.model.brokers
+    chosen = np.zeros(topics, np.bool_)
+    chosen[topic[movable]] = True
+    rows = np.flatnonzero(chosen[topic] & (leader >= 0))
+    slot_topic = np.repeat(topic, np.diff(layout.offsets)).astype(np.int64)
+    open_slots = np.flatnonzero(chosen[slot_topic] & (may_lead > 0))
+    holders = np.unique(slot_topic[open_slots] * brokers + layout.broker[open_slots])
+    candidates = np.maximum(1, np.bincount(holders // brokers, minlength=topics))
+    led, counts = np.unique(topic[rows].astype(np.int64) * brokers + leader[rows], return_counts=True)
+    most = np.zeros(topics, np.int64)
+    np.maximum.at(most, led // brokers, counts)
+    even = -(-np.bincount(topic[rows], minlength=topics) // candidates)
+    rows = rows[(most > even)[topic[rows]]]
     rows = rows[np.argsort(topic[rows], kind="stable")]
-    parts = np.split(rows, np.flatnonzero(np.diff(topic[rows])) + 1)
-    return [part for part in parts if len(part) > 1]
+    return [part for part in np.split(rows, np.flatnonzero(np.diff(topic[rows])) + 1) if len(part)]
 
 
 def _spread(
