@@ -26,6 +26,8 @@ MODES = {
     "partitions": "partitions: place new partitions of the chosen topics",
     "light": "light: only relieve brokers above a fill level",
     "kafka": "kafka: stripe the chosen topics as Kafka's own tool does",
+    "demote": "demote: take leadership from the given brokers; no data moves, mode leaders gives it back",
+    "drain-log-dirs": "drain-log-dirs: empty the given log dirs onto the others of the same broker",
 }
 
 
@@ -76,12 +78,16 @@ def request_params() -> dict[str, Param]:
         "topics": _list(
             "Topics",
             "Names or patterns such as orders-* of those that may move, one per line. Empty: all but internal ones, "
-            "and for drain, replace and repair these too. Required for topics, replication-factor and partitions.",
+            "and for drain, replace, repair, demote and drain-log-dirs these too. Required for topics, "
+            "replication-factor and partitions.",
         ),
         "brokers": _list(
             "Brokers",
             "Ids of those the mode is about, one per line: the new ones to fill (expand), the ones to empty (drain), "
-            "to replace (replace), to look into (disks) or to relieve (light).",
+            "to replace (replace), to look into (disks), to relieve (light), or to take leadership from (demote).",
+        ),
+        "log_dirs": _list(
+            "Log dirs", "For drain-log-dirs: those to empty, one per line, each as BROKER:PATH, such as 1:/disk2."
         ),
         "replacements": _list("Replacements", "For replace: the brokers that take their places, in the same order."),
         "replication_factor": _number(

@@ -55,7 +55,8 @@ def request_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add an option for each field of a request, and hand the function those that were given, by field."""
     options = [
         click.option("--mode", type=click.Choice([str(mode) for mode in Mode]), required=True, help="See above."),
-        _list("--brokers", "Those the mode is about: to fill, drain, replace or relieve."),
+        _list("--brokers", "Those the mode is about: to fill, drain, replace, relieve or demote."),
+        _list("--log-dirs", "drain-log-dirs: those to empty, each as BROKER:PATH."),
         _list("--replacements", "replace: the brokers that take their places, in the same order."),
         _list("--allowed-brokers", "Those that may be given replicas; default all that are alive."),
         _list("--excluded-brokers", "Those that neither give nor take, replicas or leaders."),
@@ -92,7 +93,7 @@ def _list(name: str, words: str) -> Callable[..., Any]:
     def split(_: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[Any, ...]:
         if any(not value.strip(" ,") for value in values):
             raise click.BadParameter("it is empty; leave the option out, or name some", param=param)
-        if name.endswith(("topics", "goals")):
+        if name.endswith(("topics", "goals", "log-dirs")):
             return tuple(word for value in values for word in value.split(",") if word)
         return tuple(id_ for value in values for id_ in broker_ids(value, param.opts[0]))
 

@@ -7,6 +7,7 @@ from typing import Any
 from rebalance_lib.cli.output import Output
 from rebalance_lib.report import broker_table, changed_most
 from rebalance_lib.report.durations import human_seconds
+from rebalance_lib.report.factors import factor_lines
 from rebalance_lib.report.loads import loads_lines
 from rebalance_lib.report.units import human_bytes
 
@@ -17,7 +18,7 @@ COLUMNS = ("candidate", "bytes", "takes", "replicas", "leaders", "fullest broker
 def show_result(output: Output, summary: dict[str, Any], out: str) -> None:
     """A plan's summary on a terminal, each figure once."""
     place = out.rstrip("/")
-    output.say(headline(summary))
+    output.say("\n".join([headline(summary), *factor_lines(summary)]))
     candidates = sorted(summary["candidates"].items(), key=lambda item: -item[1]["figures"]["bytes_moved"])
     rows = [_row(name, one, name == summary["recommended"]) for name, one in candidates]
     output.table("\nCandidates; the fullest broker is a multiple of its share of all bytes, 1 is even", COLUMNS, rows)
@@ -29,6 +30,8 @@ def show_result(output: Output, summary: dict[str, Any], out: str) -> None:
         output.say(remark)
     for broker, replicas in summary["replicas_kept"].items():
         output.say(f"Broker {broker} keeps {replicas} replicas of excluded topics: it will not be empty.")
+    if (led := summary["leaders_kept"]) and led["count"]:
+        output.say(f"Leaders: {led['count']} partitions stay led by demoted brokers; the review names them as a risk.")
     if summary["partitions_in_fewer_racks"]:
         output.say(f"Racks: {summary['partitions_in_fewer_racks']} partitions end in fewer of them than now.")
     if kept := summary["candidates"][summary["recommended"]]["figures"]["partitions_kept"]:

@@ -36,7 +36,7 @@ _REPLICAS = (
     "size_bytes bigint, log_dir string"
 )
 _BROKERS = (
-    "broker int, rack string, alive boolean, "
+    "broker int, rack string, alive boolean, cordoned boolean, "
     "log_dirs array<struct<path: string, total_bytes: bigint, usable_bytes: bigint>>"
 )
 _FIGURES = "struct<partitions_changed: bigint, replicas_moved: bigint, bytes_moved: bigint, leaders_moved: bigint>"
@@ -176,9 +176,10 @@ def _statement(text: str, request: Request) -> str:
 
 
 def _literal(name: str, value: Any) -> str:
-    if name in {"topics", "excluded_topics"}:
+    if name in {"topics", "excluded_topics", "log_dirs"}:
         # As bytes, so that nothing in a pattern can be taken for SQL.
-        listed = ", ".join(f"CAST(X'{_regex(one).encode().hex()}' AS STRING)" for one in value)
+        texts = value if name == "log_dirs" else map(_regex, value)
+        listed = ", ".join(f"CAST(X'{one.encode().hex()}' AS STRING)" for one in texts)
         return f"CAST(array({listed}) AS ARRAY<STRING>)"
     if isinstance(value, tuple):
         return f"CAST(array({', '.join(map(str, map(int, value)))}) AS ARRAY<INT>)"

@@ -123,13 +123,23 @@ INVARIANTS = {
     ),
     "leaders-only": Invariant(
         "changes",
-        "(:mode = 'leaders' OR candidate = 'leaders') AND (moves OR log_dirs IS NOT NULL)",
+        "(:mode IN ('leaders', 'demote') OR candidate = 'leaders') AND (moves OR log_dirs IS NOT NULL)",
         "concat(name, ': its replicas would move, but only their order may change')",
     ),
     "disks-only": Invariant(
         "changes",
-        ":mode = 'disks' AND before <> replicas",
+        ":mode IN ('disks', 'drain-log-dirs') AND before <> replicas",
         "concat(name, ': its replicas would change brokers or order, but only log dirs may change')",
+    ),
+    "demoted": Invariant(
+        "changes",
+        ":mode = 'demote' AND array_contains(:brokers, get(replicas, 0)) AND NOT get(before, 0) <=> get(replicas, 0)",
+        "concat(name, ': broker ', get(replicas, 0), ' is to be demoted, but would lead it')",
+    ),
+    "drained-log-dirs": Invariant(
+        "slots",
+        ":mode = 'drain-log-dirs' AND array_contains(:log_dirs, concat(broker, ':', coalesce(named, was.log_dir)))",
+        "concat(name, ': a log dir of broker ', broker, ' is to be drained, but would hold its replica')",
     ),
     "drain-only": Invariant(
         "slots",

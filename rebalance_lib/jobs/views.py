@@ -39,14 +39,15 @@ OF_SNAPSHOTS = {
     "topics": """
         SELECT run, topic, count_if(preferred) AS partitions, count_if(partition = 0) AS factor,
             if(size(:topics) > 0, exists(:topics, pattern -> topic RLIKE pattern),
-                :include_internal OR :mode IN ('drain', 'replace', 'repair') OR NOT bool_or(internal))
+                :include_internal OR :mode IN ('drain', 'replace', 'repair', 'demote', 'drain-log-dirs')
+                    OR NOT bool_or(internal))
                 AND NOT exists(:excluded_topics, pattern -> topic RLIKE pattern) AS chosen
         FROM placed GROUP BY run, topic""",
     "brokers": """
         SELECT run, broker, rack, coalesce(alive, false) AS alive, coalesce(log_dirs, array()) AS log_dirs,
             array_contains(:excluded_brokers, broker) AS excluded,
             :mode = 'drain' AND array_contains(:brokers, broker) AS leaving,
-            coalesce(alive, false) AND NOT array_contains(:excluded_brokers, broker)
+            coalesce(alive, false) AND NOT coalesce(cordoned, false) AND NOT array_contains(:excluded_brokers, broker)
                 AND (size(:allowed_brokers) = 0 OR array_contains(:allowed_brokers, broker))
                 AND CASE :mode WHEN 'drain' THEN NOT array_contains(:brokers, broker)
                     WHEN 'replace' THEN array_contains(:replacements, broker)

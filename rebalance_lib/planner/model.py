@@ -35,6 +35,7 @@ class LogDirs:
     paths: list[str]
     total: NDArray[np.int64]  # NO_LIMIT where it is not known
     usable: NDArray[np.int64]
+    cordoned: NDArray[np.bool_]  # given nothing; not, where the broker did not say
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +286,8 @@ def _log_dirs(
     numbers = [(NO_LIMIT, NO_LIMIT) if total is None or usable is None else (total, usable) for total, usable in known]
     table = np.array(numbers, np.int64).reshape(-1, 2)
     offsets = np.r_[0, np.cumsum([len(of_broker) for of_broker in listed])].astype(np.int64)
-    return LogDirs(offsets, [str(d["path"]) for d in every], table[:, 0].copy(), table[:, 1].copy())
+    cordoned = np.array([d.get("cordoned") is True for d in every], np.bool_)
+    return LogDirs(offsets, [str(d["path"]) for d in every], table[:, 0].copy(), table[:, 1].copy(), cordoned)
 
 
 def _given_capacities(brokers: pa.Table) -> list[dict[str, Any]]:

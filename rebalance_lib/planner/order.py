@@ -47,7 +47,7 @@ def order_lists(work: Workspace, movable: Bools | None = None) -> Placement:
     layout = work.layout
     movable = work.scope.movable if movable is None else movable
     changeable = movable & ~(work.scope.excluded[work.leader] & (work.leader >= 0))
-    may_lead = _may_lead(work, layout)
+    may_lead = electable(work, layout)
     share = leader_shares(work, work.scope.may_lead, work.brokers["replicas"].astype(np.float64))
     low, high = (edge.astype(np.int64) for edge in band(share, work.request.tolerance))
     none = np.zeros(work.model.brokers, np.int64)
@@ -115,7 +115,7 @@ def leader_shares(work: Workspace, may_lead: Bools, at_most: Floats) -> Floats:
     return even_shares(total, part, everyone, np.array([np.inf]), at_least=kept, at_most=at_most)
 
 
-def _may_lead(work: Workspace, layout: Layout) -> NDArray[np.uint8]:
+def electable(work: Workspace, layout: Layout) -> NDArray[np.uint8]:
     """By slot: whether the replica may be made the leader; one that is out of sync may only stay it."""
     may_lead = (layout.broker >= 0) & work.scope.may_lead[layout.broker]
     model = work.model
@@ -162,7 +162,7 @@ def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -
         broker=layout.broker,
         bytes=layout.bytes,
         log_dir=layout.log_dir,
-        may_lead=_may_lead(work, layout),
+        may_lead=electable(work, layout),
         movable=movable,
         weight=weight,
         load=base,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
@@ -40,6 +41,8 @@ class Mode(StrEnum):
     PARTITIONS = "partitions"
     LIGHT = "light"
     KAFKA = "kafka"
+    DEMOTE = "demote"
+    DRAIN_LOG_DIRS = "drain-log-dirs"
 
     @property
     def explained(self) -> str:
@@ -60,10 +63,14 @@ _EXPLAINED = {
     Mode.PARTITIONS: "place new partitions of the chosen topics",
     Mode.LIGHT: "only relieve brokers above a fill level",
     Mode.KAFKA: "stripe the chosen topics as Kafka's own tool does",
+    Mode.DEMOTE: "take leadership from the given brokers; no data moves, mode leaders gives it back",
+    Mode.DRAIN_LOG_DIRS: "empty the given log dirs onto the others of the same broker",
 }
 EMPTYING = frozenset({Mode.DRAIN, Mode.REPLACE})
 NEEDS_TOPICS = frozenset({Mode.TOPICS, Mode.REPLICATION_FACTOR, Mode.PARTITIONS})
-WHOLE_BROKERS = frozenset({Mode.DRAIN, Mode.REPLACE, Mode.REPAIR})  # a broker with internal topics left is not empty
+NEEDS_BROKERS = EMPTYING | {Mode.DEMOTE}
+WHOLE_BROKERS = frozenset({Mode.DRAIN, Mode.REPLACE, Mode.REPAIR, Mode.DEMOTE, Mode.DRAIN_LOG_DIRS})
+"""Modes that internal topics are part of: a broker or a log dir that holds or leads some is not ready to be stopped."""
 BALANCING = frozenset({Mode.BALANCE, Mode.EXPAND, Mode.TOPICS})
 
 
@@ -73,12 +80,13 @@ class Request:
 
     Args:
         mode: what kind of plan.
-        brokers: those the mode is about: the new ones to fill, the ones to drain, to replace or to relieve.
+        brokers: those the mode is about: the new ones to fill, the ones to drain, to replace, to relieve or to demote.
+        log_dirs: for ``drain-log-dirs``, those to empty, each as ``BROKER:PATH``.
         replacements: for ``replace``, the brokers that take their places, in the same order.
         allowed_brokers: those that may be given replicas; all live ones if empty.
         excluded_brokers: those that neither give nor take, replicas or leaders.
         topics: names or patterns (``orders-*``) of those that may be moved; if empty, all but internal ones, and in
-            ``drain``, ``replace`` and ``repair`` these too.
+            ``drain``, ``replace``, ``repair``, ``demote`` and ``drain-log-dirs`` these too.
         excluded_topics: names or patterns of those left alone.
         include_internal: move internal topics too.
         tolerance: how far from its share a broker may be before anything moves, as a part of the share.
@@ -97,6 +105,7 @@ class Request:
 
     mode: Mode
     brokers: tuple[int, ...] = ()
+    log_dirs: tuple[str, ...] = ()
     replacements: tuple[int, ...] = ()
     allowed_brokers: tuple[int, ...] = ()
     excluded_brokers: tuple[int, ...] = ()
@@ -135,6 +144,19 @@ class Request:
         """How much a goal counts: twice as much as the next one, and not at all if it is not in the list."""
         names = list(self.goal_tolerances)
         return 2.0 ** -names.index(goal) if goal in names else 0.0
+
+    @property
+    def named_log_dirs(self) -> dict[str, tuple[int, str]]:
+        """By entry of `log_dirs`: the broker and the path that it names; raises for what is no such entry."""
+        found: dict[str, tuple[int, str]] = {}
+        for entry in self.log_dirs:
+            parts = _LOG_DIR.fullmatch(entry)
+            if parts is None or int(parts[1]) > _MOST_ID:
+                raise InvalidInputError(f"log dir {entry!r} is not BROKER:PATH, such as 1:/disk2")
+            if entry in found:
+                raise InvalidInputError(f"log dir {entry!r} is named twice; name each once")
+            found[entry] = int(parts[1]), parts[2]
+        return found
 
     def without_budgets(self) -> Request:
         """The same, whatever it costs."""
@@ -186,7 +208,9 @@ class Request:
     def _check_what_the_mode_needs(self) -> None:
         if self.mode is Mode.LIGHT and (self.fill_level is None or not 0 < self.fill_level <= 1):
             raise InvalidInputError("mode light needs a fill level, such as 0.8: brokers above it are relieved")
-        if self.mode in EMPTYING and not self.brokers:
+        if self.mode is Mode.DRAIN_LOG_DIRS and not self.named_log_dirs:
+            raise InvalidInputError(f"mode {self.mode} needs log dirs: name those to empty, such as 1:/disk2")
+        if self.mode in NEEDS_BROKERS and not self.brokers:
             raise InvalidInputError(f"mode {self.mode} needs brokers: name those to {self.mode}")
         if self.mode is Mode.REPLACE and len(self.replacements) != len(self.brokers):
             raise InvalidInputError(
@@ -214,7 +238,9 @@ class Request:
         if given.get("mode") not in list(Mode):
             modes = ", ".join(Mode)
             raise InvalidInputError(f"the mode of a request is {given.get('mode')!r}: give one of {modes}")
-        values = {name: _READERS[known[name]](name, value) for name, value in given.items()}
+        values = {
+            name: _READERS[name if name in _READERS else known[name]](name, value) for name, value in given.items()
+        }
         for name, meant in ONLY_FOR.items():
             if values.get(name) and given["mode"] not in meant:
                 use = "; allowed_brokers and excluded_brokers say who takes part" if name == "brokers" else ""
@@ -223,7 +249,8 @@ class Request:
 
 
 ONLY_FOR: Mapping[str, tuple[Mode, ...]] = {
-    "brokers": (Mode.EXPAND, Mode.DRAIN, Mode.REPLACE, Mode.DISKS, Mode.LIGHT),
+    "brokers": (Mode.EXPAND, Mode.DRAIN, Mode.REPLACE, Mode.DISKS, Mode.LIGHT, Mode.DEMOTE),
+    "log_dirs": (Mode.DRAIN_LOG_DIRS,),
     "replacements": (Mode.REPLACE,),
     "fill_level": (Mode.LIGHT,),
     "partitions": (Mode.PARTITIONS,),
@@ -232,6 +259,7 @@ ONLY_FOR: Mapping[str, tuple[Mode, ...]] = {
 }
 _MOST_ID = 2**31 - 1
 _MOST_TOLERANCE = 10
+_LOG_DIR = re.compile(r"(0|[1-9][0-9]{0,9}):(/.*\S|/)")
 _LIMITS = (
     ("byte_budget", 0, 2**62),
     ("move_budget", 0, 2**62),
@@ -276,7 +304,14 @@ def _names(name: str, value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _log_dirs(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or any(type(one) is not str for one in value):
+        raise _refuse(name, value, "a list of BROKER:PATH")
+    return tuple(value)
+
+
 _READERS: dict[str, Callable[[str, Any], Any]] = {
+    "log_dirs": _log_dirs,
     "Mode": lambda _, value: Mode(value),
     "tuple[int, ...]": _ids,
     "tuple[str, ...]": _names,

@@ -10,6 +10,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner.request import WHOLE_BROKERS, Mode, Request
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from rebalance_lib.planner.model import ClusterModel
 
 _SHOWN = 5
+_CORDON = "kafka-configs.sh --bootstrap-server HOST:9092 --alter --entity-type brokers --entity-name"
 _MODES_FOR_OFFLINE = frozenset(
     {Mode.REPAIR, Mode.DRAIN, Mode.REPLACE, Mode.REPLICATION_FACTOR, Mode.PARTITIONS, Mode.KAFKA}
 )
@@ -44,6 +47,7 @@ class Scope:
     def of(cls, model: ClusterModel, request: Request) -> Scope:
         """Check the names in a request and mark what it allows."""
         known_brokers(model, request)
+        drained_log_dirs(model, request)
         movable = chosen_topics(model, request)[model.topic] if model.partitions else np.zeros(0, np.bool_)
         if busy := np.flatnonzero(movable & model.moving)[:_SHOWN].tolist():
             names = some(map(model.name, busy), int((movable & model.moving).sum()))
@@ -53,7 +57,7 @@ class Scope:
         allowed = (
             _flags(model, request.allowed_brokers) if request.allowed_brokers else np.ones(model.brokers, np.bool_)
         )
-        takes = model.alive & allowed & ~excluded
+        takes = model.alive & allowed & ~excluded & ~cordoned_brokers(model)
         gives = ~excluded
         leaves = np.zeros(model.brokers, np.bool_)
         if request.mode is Mode.DRAIN:
@@ -76,7 +80,10 @@ class Scope:
             offline = int((dead & movable).sum())
             movable = movable & ~dead
         may_lead = model.alive & ~leaves & ~excluded
-        return cls(movable, takes, gives, leaves, may_lead, excluded, offline, remarks_on(model, request))
+        if request.mode is Mode.DEMOTE:
+            may_lead &= ~about
+        remarks = (*remarks_on(model, request), *_kept_in_log_dirs(model, request, movable))
+        return cls(movable, takes, gives, leaves, may_lead, excluded, offline, remarks)
 
 
 def known_brokers(model: ClusterModel, request: Request) -> None:
@@ -92,6 +99,39 @@ def known_brokers(model: ClusterModel, request: Request) -> None:
         raise InvalidInputError(f"brokers {both} are both asked for and excluded; name each once")
     if dead := sorted(need_alive - alive):
         raise InvalidInputError(f"brokers {dead} are down: replicas can be placed on live brokers only")
+    to_fill = need_alive - set(request.allowed_brokers)
+    if barred := sorted(to_fill & set(model.broker_ids[cordoned_brokers(model)].tolist())):
+        raise InvalidInputError(
+            f"brokers {barred} are cordoned, so they are given nothing: remove their cordoned.log.dirs, or name others"
+        )
+
+
+def cordoned_brokers(model: ClusterModel) -> NDArray[np.bool_]:
+    """By broker: whether it is given no replicas, because it is cordoned as a whole or in each of its log dirs."""
+    dirs, rows = model.log_dirs, model.snapshot.brokers
+    owner = np.repeat(np.arange(model.brokers), np.diff(dirs.offsets))
+    open_dirs = np.bincount(owner, ~dirs.cordoned, minlength=model.brokers)
+    said = rows.filter(rows["cordoned"])["broker"].to_pylist() if "cordoned" in rows.column_names else []
+    flags: NDArray[np.bool_] = _flags(model, said) | ((np.diff(dirs.offsets) > 0) & (open_dirs == 0))
+    return flags
+
+
+def drained_log_dirs(model: ClusterModel, request: Request) -> NDArray[np.bool_]:
+    """By log dir: whether the request names it; raises, with the entry, for one that cannot be drained."""
+    dirs, ids = model.log_dirs, model.broker_ids.tolist()
+    flags = np.zeros(len(dirs.paths), np.bool_)
+    for entry, (id_, path) in request.named_log_dirs.items():
+        if id_ not in ids:
+            raise InvalidInputError(f"log dir {entry!r}: the cluster has no broker {id_}, but {some(ids)}")
+        b = ids.index(id_)
+        if not model.alive[b] or id_ in request.excluded_brokers:
+            state = "excluded" if model.alive[b] else "down"
+            raise InvalidInputError(f"log dir {entry!r}: broker {id_} is {state}, so nothing moves within it")
+        paths = dirs.paths[dirs.offsets[b] : dirs.offsets[b + 1]]
+        if path not in paths:
+            raise InvalidInputError(f"log dir {entry!r} is not there: broker {id_} has {some(paths) or 'told of none'}")
+        flags[dirs.offsets[b] + paths.index(path)] = True
+    return flags
 
 
 def chosen_topics(model: ClusterModel, request: Request) -> NDArray[np.bool_]:
@@ -113,9 +153,63 @@ def chosen_topics(model: ClusterModel, request: Request) -> NDArray[np.bool_]:
 
 
 def remarks_on(model: ClusterModel, request: Request) -> tuple[str, ...]:
-    """An exclusion that matches nothing harms nothing, and a standing one may be for topics that come and go."""
+    """What a reviewer should know, a sentence each.
+
+    An exclusion that matches nothing harms nothing, and a standing one may be for topics that come and go.
+    """
     unused = [pattern for pattern in request.excluded_topics if not _matching(model.topics, pattern).any()]
-    return tuple(f"No topic matches {pattern!r}, which is to be left alone." for pattern in unused)
+    remarks = [f"No topic matches {pattern!r}, which is to be left alone." for pattern in unused]
+    if request.mode is Mode.DRAIN:
+        remarks += _how_to_cordon(model, request)
+    if request.mode is Mode.DEMOTE:
+        remarks += _led_without_preference(model, request)
+    return tuple(remarks)
+
+
+def _how_to_cordon(model: ClusterModel, request: Request) -> list[str]:
+    """A sentence if brokers to be drained may be given new partitions meanwhile, and can be kept from it.
+
+    Brokers before Kafka 4.3 cannot be cordoned: they do not say whether they are.
+    """
+    rows = model.snapshot.brokers
+    if "cordoned" not in rows.column_names:
+        return []
+    may_be = set(rows.filter(pc.and_(rows["alive"], pc.invert(rows["cordoned"])))["broker"].to_pylist())
+    named = [id_ for id_ in request.brokers if id_ in may_be]
+    if not named:
+        return []
+    brokers = f"Broker {named[0]} is" if len(named) == 1 else f"Brokers {', '.join(map(str, named))} are"
+    each = "" if len(named) == 1 else ", and the same for each of the others"
+    command = f"{_CORDON} {named[0]} --add-config 'cordoned.log.dirs=*'{each}"
+    return [
+        f"{brokers} not cordoned: new partitions can be created there meanwhile. To prevent that, first run {command}."
+    ]
+
+
+def _led_without_preference(model: ClusterModel, request: Request) -> list[str]:
+    """A sentence if demoted brokers lead partitions that another broker is the preferred leader of already."""
+    rows = model.snapshot.replicas
+    leads = pc.and_(rows["leader"], pc.is_in(rows["broker"], value_set=pa.array(request.brokers, pa.int32())))
+    count = rows.filter(pc.and_(leads, pc.greater(rows["position"], 0))).num_rows
+    if not count:
+        return []
+    brokers = ", ".join(map(str, request.brokers))
+    led = f"Brokers {brokers} lead {count} partitions now without being their preferred leaders"
+    return [f"{led}: no plan changes that, run kafka-leader-election.sh --election-type preferred."]
+
+
+def _kept_in_log_dirs(model: ClusterModel, request: Request, movable: NDArray[np.bool_]) -> list[str]:
+    """A sentence for each log dir that is to be emptied, but holds replicas that may not move."""
+    if not request.log_dirs:
+        return []
+    stay = model.log_dir[~movable[model.slot_partition]]
+    held = np.bincount(stay[stay >= 0], minlength=len(model.log_dirs.paths))
+    owner = np.repeat(model.broker_ids, np.diff(model.log_dirs.offsets))
+    paths = model.log_dirs.paths
+    return [
+        f"Log dir {paths[at]} of broker {owner[at]} keeps {held[at]} replicas that may not move: it will not be empty."
+        for at in np.flatnonzero(drained_log_dirs(model, request) & (held > 0)).tolist()
+    ]
 
 
 def some(values: Iterable[object], count: int | None = None) -> str:

@@ -197,11 +197,15 @@ def load_by_broker(layout: Layout, weight: NDArray[np.float64], brokers: int) ->
 
 
 def free_bytes(model: ClusterModel, max_fill: float) -> NDArray[np.int64]:
-    """By log dir: how many bytes may be added until it is as full as allowed; negative where it is fuller already."""
+    """By log dir: how many bytes may be added until it is as full as allowed; negative where it is fuller already.
+
+    One that is cordoned has no space, whatever leaves it.
+    """
     dirs = model.log_dirs
     unlimited = dirs.total >= NO_LIMIT
     kept_free = np.where(unlimited, 0, np.ceil(dirs.total * (1 - max_fill))).astype(np.int64)
-    return np.where(unlimited, NO_LIMIT, dirs.usable - kept_free)
+    free = np.where(unlimited, NO_LIMIT, dirs.usable - kept_free)
+    return np.where(dirs.cordoned, -NO_LIMIT, free)
 
 
 def held_by_dir(model: ClusterModel, layout: Layout | None = None) -> NDArray[np.int64]:

@@ -171,10 +171,11 @@ def _busy(brokers: NDArray[np.int64], work: Work, rate: float) -> NDArray[np.flo
 
 
 def _at_min_isr(work: Work, min_insync: Mapping[str, int]) -> list[int]:
-    """Partitions with no more in-sync replicas than they need, before or after."""
+    """Partitions with fewer in-sync replicas after than before, and no more than they need."""
     replicas, copies = work.replicas, work.copies
     stays = replicas.in_sync & replicas.brokers.contained_in(work.target)
     coming = np.bincount(copies.partition[~copies.within], minlength=work.partitions)
     before, after = (replicas.brokers.count_by_row(mask) for mask in (replicas.in_sync, stays))
     least = [min_insync.get(topic, 0) for topic in work.entries["topic"].to_pylist()]
-    return np.flatnonzero(np.minimum(before, after + coming) <= np.array(least, np.int64)).tolist()
+    left = after + coming
+    return np.flatnonzero((left < before) & (left <= np.array(least, np.int64))).tolist()

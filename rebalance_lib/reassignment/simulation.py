@@ -141,6 +141,7 @@ class _Simulation:
         self._before: dict[int, tuple[int, ...]] = {}  # the replicas when the present stage began
         self._times = MoveTimes()
         self._peak = np.zeros(len(self._limits))
+        self._in_sync = work.replicas.brokers.count_by_row(work.replicas.in_sync).tolist()  # before the plan
         self._at_min_isr: set[int] = set()
         self._blocked: set[int] = set()
         self._ways: list[tuple[tuple[int, ...], ...]] = []
@@ -357,7 +358,10 @@ class _Simulation:
         self._freed.append((self._gone[slot], int(self._work.replicas.log_dir[slot]), size))
 
     def _look_at_isr(self, row: int, state: PartitionState) -> None:
-        if self._min_insync is not None and len(state.isr) <= self._min_insync.get(self._names[row].topic, 0):
+        """Note a partition that the plan brings down to its min ISR; one that has no more now is not made worse."""
+        if self._min_insync is None or len(state.isr) >= self._in_sync[row]:
+            return
+        if len(state.isr) <= self._min_insync.get(self._names[row].topic, 0):
             self._at_min_isr.add(row)
 
 

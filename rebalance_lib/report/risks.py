@@ -48,6 +48,12 @@ def _of_cluster(cluster: Mapping[str, Any]) -> Iterator[str]:
         )
     for broker, replicas in cluster["replicas_kept"].items():
         yield f"Broker {broker} keeps {replicas} replicas of excluded topics: it will not be empty."
+    if (led := cluster.get("leaders_kept")) and led["count"]:
+        yield (
+            f"Brokers {_list(cluster['request']['brokers'])} stay the preferred leaders of {led['count']} partitions "
+            "that are left out, or have no other replica in sync that may lead: "
+            f"{_list(led['partitions'], led['count'])}."
+        )
     if alone := cluster["partitions_left_alone"]:
         yield f"{alone} partitions are left alone because a replica of theirs is on a broker that is down."
     if unknown := cluster["replicas_of_unknown_size"]:

@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow.compute as pc
 
 from rebalance_lib.plan.pace import Pace
+from rebalance_lib.report.factors import factor_changes
 from rebalance_lib.report.forecast import forecast
 from rebalance_lib.report.group_figures import group_figures
+from rebalance_lib.report.kept import leaders_kept
 from rebalance_lib.report.loads import load_figures
 from rebalance_lib.report.moves import FIGURES, brokers_table
 from rebalance_lib.report.risks import risks
@@ -46,6 +48,7 @@ def summarize(choice: Choice, pace: Pace | None = None) -> dict[str, Any]:
         "partitions_left_alone": chosen.outcome.scope.offline,
         "remarks": list(chosen.outcome.scope.remarks),
         "replicas_kept": _kept(choice),
+        "leaders_kept": leaders_kept(choice),
         "bytes_total": pc.sum(sizes).as_py() or 0,
         "rates_known": model.write_rate is not None,
         "loads": load_figures(model.snapshot, choice.rates),
@@ -98,6 +101,7 @@ def _candidate(one: Candidate, cluster: dict[str, Any], pace: Pace, choice: Choi
         "partitions_in_fewer_racks": outcome.in_fewer_racks,
         "brokers": brokers_before_after(outcome),
         "largest_moves": largest_moves(outcome),
+        "factor_changes": factor_changes(outcome),
         "risks": risks(cluster, outcome.in_fewer_racks, expected, groups),
         "groups": groups,
     }

@@ -295,6 +295,8 @@ def disks(tmp_path):
         ("partitions", ["--topics", "t0", "--partitions", "30"]),
         ("light", ["--fill-level", "0.5"]),
         ("kafka", ["--topics", "t0"]),
+        ("demote", ["--brokers", "2"]),
+        ("drain-log-dirs", ["--log-dirs", "1:/a,2:/a", "--max-fill", "1"]),
     ],
 )
 def test_every_mode_passes_the_check_and_tells_each_copy(plan, disks, mode, options):
@@ -386,6 +388,19 @@ def test_moves_between_log_dirs_name_both(plan, disks):
     moves = pq.read_table(disks / "out" / "moves.parquet").to_pylist()
     assert {(row["from_log_dir"], row["to_log_dir"]) for row in moves} == {("/a", "/b")}
     assert all(row["from_broker"] == row["to_broker"] for row in moves)
+
+
+def test_log_dirs_to_drain_are_named_by_broker_and_path(plan, disks):
+    ask = ["--snapshot", disks, "--mode", "drain-log-dirs", "--log-dirs"]
+    assert plan(*ask, "1:/a", "--log-dirs", "2:/a", "--max-fill", "1").exit_code == 0
+    moves = pq.read_table(disks / "out" / "moves.parquet").to_pylist()
+    assert {(row["to_broker"], row["from_log_dir"], row["to_log_dir"]) for row in moves} == {
+        (1, "/a", "/b"),
+        (2, "/a", "/b"),
+    }
+    assert "log dirs `1:/a`, `2:/a`" in (disks / "out" / "review.md").read_text()
+    assert "log dirs 1:/a cannot be drained: no other log dir of broker 1 has disk space" in plan(*ask, "1:/a").stderr
+    assert plan(*ask, "/a").stderr == "kafka-rebalance: log dir '/a' is not BROKER:PATH, such as 1:/disk2\n"
 
 
 def test_nothing_to_do_is_no_error(plan, file, tmp_path):

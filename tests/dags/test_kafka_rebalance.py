@@ -50,6 +50,7 @@ MODES = {
     "replace": ({"brokers": [1], "replacements": [4]}, CROWDED),
     "repair": ({"replication_factor": 2}, [[1], [2]]),
     "leaders": ({}, CROWDED),
+    "demote": ({"brokers": [1]}, CROWDED),
     "topics": ({}, CROWDED),
     "replication-factor": ({"replication_factor": 3}, CROWDED),
     "partitions": ({"partitions": 6}, CROWDED),
@@ -75,7 +76,7 @@ def test_each_mode_is_planned_and_carried_out(run_dag, cluster, topic, mode):
     brokers = {broker for replicas in live.values() for broker in replicas}
     if mode in ("drain", "replace"):
         assert 1 not in brokers
-    if mode == "leaders":
+    if mode in ("leaders", "demote"):
         assert {frozenset(replicas) for replicas in live.values()} == {frozenset({1, 2})}
     if mode == "partitions":
         assert len(live) == 6

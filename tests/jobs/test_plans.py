@@ -21,7 +21,7 @@ from rebalance_lib.topology import TopicPartition
 from rebalance_lib.topology.load_facts import LoadFacts
 from tests.history.samples import EXAMPLE, READ_EXAMPLE, Row, moment, write
 from tests.object_store import SECRET
-from tests.planner.clusters import cluster
+from tests.planner.clusters import Host, cluster
 
 LONG = pytest.mark.long  # they differ from the others in what the planner does, which its own tests show
 REQUESTS = [
@@ -29,6 +29,7 @@ REQUESTS = [
     pytest.param(Request(Mode.BALANCE, shards=3), id="shards"),
     pytest.param(Request(Mode.DRAIN, brokers=(6,), excluded_topics=("t00001",)), id="drain"),
     pytest.param(Request(Mode.LEADERS), id="leaders", marks=LONG),
+    pytest.param(Request(Mode.DEMOTE, brokers=(6,)), id="demote"),
     pytest.param(Request(Mode.TOPICS, topics=("t0000*",), excluded_topics=("t00003",)), id="topics", marks=LONG),
     pytest.param(Request(Mode.REPLICATION_FACTOR, topics=("t00001",), replication_factor=2), id="replication factor"),
 ]
@@ -59,6 +60,21 @@ def test_spark_and_one_machine_work_out_the_same_plans(request_, spark, tmp_path
     if request_.mode is Mode.DRAIN:
         kept = run.summary()["replicas_kept"]["6"]
         assert f"Broker 6 keeps {kept} replicas of excluded topics" in (run.artifacts / "plan").read_text("review.md")
+
+
+def test_log_dirs_are_drained_and_what_stays_in_one_is_found(spark, tmp_path):
+    host = Host(disks={"/a": None, "/b": None})
+    before = cluster(
+        {1: host, 2: replace(host, cordoned=("/a", "/b"))}, {"orders-0": ([1, 2], 5), "orders-1": ([2, 1], 5)}
+    )
+    run, request = run_of(tmp_path, before.snapshot()), Request(Mode.DRAIN_LOG_DIRS, log_dirs=("1:/a",))
+    state = job.prepare(run.uri, request, Pace())
+    job.compute(spark, [state])
+    assert state.errors == ()
+    assert before.after(run.plan()).bytes_by_disk() == {(1, "/b"): 10, (2, "/a"): 10}
+    other = Request(Mode.DRAIN_LOG_DIRS, log_dirs=("1:/b",))
+    found = violations(spark, {0: Written(Artifacts.at(tmp_path) / "plan")}, other)
+    assert any("drained-log-dirs: orders-0: a log dir of broker 1" in line for line in found[0])
 
 
 def test_everything_of_a_job_may_be_in_an_object_store(spark, object_store, capfd):

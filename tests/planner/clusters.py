@@ -27,13 +27,17 @@ DISK = "/data"
 
 @dataclass(frozen=True)
 class Host:
-    """A broker: its log dirs with their capacities, None where unknown, and bytes on them that are not Kafka's."""
+    """A broker: its log dirs with their capacities, None where unknown, and bytes on them that are not Kafka's.
+
+    ``cordoned`` names those that are given nothing; None for a broker too old to say.
+    """
 
     rack: str | None = None
     alive: bool = True
     disks: Mapping[str, int | None] = field(default_factory=lambda: {DISK: None})
     other_data: int = 0
     registered: bool = True
+    cordoned: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class Held:
     log_dirs: tuple[str | None, ...]
     internal: bool = False
     adding: tuple[int, ...] = ()
+    lagging: tuple[int, ...] = ()  # brokers whose replicas are not in sync
 
     @property
     def size(self) -> int:
@@ -126,9 +131,11 @@ class Cluster:
                         "path": path,
                         "total_bytes": size,
                         "usable_bytes": None if size is None else size - on_disk[id_, path] - host.other_data,
+                        "cordoned": None if host.cordoned is None else path in host.cordoned,
                     }
                     for path, size in host.disks.items()
                 ],
+                "cordoned": None if host.cordoned is None else set(host.disks) <= set(host.cordoned),
             }
             for id_, host in self.hosts.items()
             if host.registered
@@ -150,7 +157,7 @@ def rows(name: TopicPartition, held: Held) -> list[dict[str, object]]:
             "position": position,
             "broker": broker,
             "leader": position == 0,
-            "in_sync": broker not in held.adding,
+            "in_sync": broker not in (*held.adding, *held.lagging),
             "adding": broker in held.adding,
             "removing": False,
             "internal": held.internal,

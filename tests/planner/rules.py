@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rebalance_lib.planner import Request
     from tests.planner.clusters import Cluster
 
-MENDING = (Mode.DRAIN, Mode.REPLACE, Mode.REPAIR)
+MENDING = (Mode.DRAIN, Mode.REPLACE, Mode.REPAIR, Mode.DEMOTE, Mode.DRAIN_LOG_DIRS)
 
 
 def broken(before: Cluster, plan: Plan, request: Request) -> list[str]:
@@ -67,7 +67,8 @@ def wrong_topics(before: Cluster, plan: Plan, request: Request) -> Iterator[str]
 
 
 def wrong_brokers(before: Cluster, plan: Plan, request: Request) -> Iterator[str]:
-    allowed = set(request.allowed_brokers or before.live) & set(before.live) - set(request.excluded_brokers)
+    cordoned = {id_ for id_, host in before.hosts.items() if host.cordoned and set(host.disks) <= set(host.cordoned)}
+    allowed = set(request.allowed_brokers or before.live) & set(before.live) - set(request.excluded_brokers) - cordoned
     if request.mode is Mode.DRAIN:
         allowed -= set(request.brokers)
     if request.mode is Mode.EXPAND:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from rebalance_lib.planner import Mode, Request
@@ -100,3 +102,12 @@ def test_relieve_the_largest_that_fit_then_the_smallest_that_is_enough():
     plan = planned(before, Request(mode=Mode.LIGHT, fill_level=0.5, max_fill=1.0))
     assert before.after(plan.plan).bytes_by_broker() == {1: 6, 2: 4, 3: 3}
     assert plan.figures.bytes_moved == 7
+
+
+def test_topic_leaders_a_broker_that_leads_nothing_else_leads_two_of_four():
+    others = topic("others", [[1], [2]] * 25)
+    before = cluster([1, 2, 3], {**topic("orders", [[1], [2], [1], [2]]), **others})
+    request = Request(Mode.REPLICATION_FACTOR, topics=("orders",), replication_factor=3)
+    after = before.after(planned(before, request).plan)
+    led = Counter(held.replicas[0] for name, held in after.partitions.items() if name.topic == "orders")
+    assert led == {3: 2, 1: 1, 2: 1}

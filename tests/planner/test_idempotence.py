@@ -21,6 +21,7 @@ AGAIN = [mode for mode in Mode if mode is not Mode.REPLACE]
 
 def options_for(mode, before):
     ids = sorted(before.live)
+    disks = max(ids, key=lambda id_: len(before.hosts[id_].disks))
     return {
         Mode.DRAIN: {"brokers": (ids[0],), "balance": len(ids) % 2 == 0},
         Mode.EXPAND: {"brokers": tuple(ids[-2:])},
@@ -29,6 +30,8 @@ def options_for(mode, before):
         Mode.PARTITIONS: {"topics": ("*",), "partitions": 6},
         Mode.REPAIR: {"replication_factor": 2},
         Mode.LIGHT: {"fill_level": 0.6},
+        Mode.DEMOTE: {"brokers": (ids[0],)},
+        Mode.DRAIN_LOG_DIRS: {"log_dirs": (f"{disks}:{next(iter(before.hosts[disks].disks), '/none')}",)},
     }.get(mode, {})
 
 

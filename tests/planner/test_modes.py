@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from dataclasses import replace
 from itertools import permutations
 from random import Random
@@ -202,6 +203,27 @@ def test_a_higher_factor_adds_replicas_in_other_racks_and_moves_none():
     for name, held in after.partitions.items():
         assert set(before.partitions[name].replicas) < set(held.replicas)
         assert len(racks_of(after, held.replicas)) == 3
+
+
+@pytest.mark.parametrize("brokers", [3, 4, 6])
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_higher_factor_spreads_the_leaders_of_each_topic_also_where_a_broker_leads_little_else(brokers, alone):
+    ids = list(range(1, brokers + 1))
+    raised = {**topic("a", [[1]] * 4), **topic("b", [[ids[n % brokers]] for n in range(4)])}
+    others = {} if alone else topic("others", [[ids[n % (brokers - 1)]] for n in range(50)])
+    before = cluster(ids, {**raised, **others})
+    request = Request(Mode.REPLICATION_FACTOR, topics=("a", "b"), replication_factor=3)
+    after = before.after(planned(before, request).plan)
+    for name in ("a", "b"):
+        led = Counter(held.replicas[0] for partition, held in after.partitions.items() if partition.topic == name)
+        assert max(led.values()) <= 2  # four partitions, and three brokers or more hold replicas of each
+
+
+def test_new_partitions_of_a_topic_are_not_all_led_by_the_broker_that_leads_the_least():
+    before = cluster([1, 2, 3], {**topic("grows", [[1, 2, 3]]), **topic("others", [[1], [2]] * 20)})
+    after = before.after(planned(before, Request(Mode.PARTITIONS, topics=("grows",), partitions=9)).plan)
+    led = Counter(held.replicas[0] for name, held in after.partitions.items() if name.topic == "grows")
+    assert led == {1: 3, 2: 3, 3: 3}
 
 
 def test_a_lower_factor_drops_the_dead_replica_be_it_the_preferred_leader():

@@ -50,6 +50,16 @@ def test_only_what_differs_from_the_defaults_is_told():
         ({"mode": "balance", "tolerance": "1"}, "tolerance of a request is '1': give a number"),
         ({"mode": "balance", "balance": 1}, "balance of a request is 1: give true or false"),
         ({"mode": "light"}, "mode light needs a fill level"),
+        ({"mode": "demote"}, "mode demote needs brokers: name those to demote"),
+        ({"mode": "drain-log-dirs"}, "mode drain-log-dirs needs log dirs: name those to empty, such as 1:/disk2"),
+        ({"mode": "disks", "log_dirs": ["1:/d"]}, "mode disks has no use for log_dirs, only drain-log-dirs"),
+        ({"mode": "drain-log-dirs", "log_dirs": "1:/d"}, "log_dirs of a request is '1:/d': give a list of BROKER:PATH"),
+        ({"mode": "drain-log-dirs", "log_dirs": ["/d"]}, "log dir '/d' is not BROKER:PATH, such as 1:/disk2"),
+        ({"mode": "drain-log-dirs", "log_dirs": ["1:/d", "1: /d"]}, "log dir '1: /d' is not BROKER:PATH"),
+        ({"mode": "drain-log-dirs", "log_dirs": ["1:d"]}, "log dir '1:d' is not BROKER:PATH"),
+        ({"mode": "drain-log-dirs", "log_dirs": ["01:/d"]}, "log dir '01:/d' is not BROKER:PATH"),
+        ({"mode": "drain-log-dirs", "log_dirs": ["9999999999:/d"]}, "log dir '9999999999:/d' is not BROKER:PATH"),
+        ({"mode": "drain-log-dirs", "log_dirs": ["1:/d", "1:/d"]}, "log dir '1:/d' is named twice"),
     ],
 )
 def test_what_is_no_request_is_refused_by_its_field(value, message):

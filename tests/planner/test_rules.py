@@ -29,7 +29,9 @@ def requests(draw, cluster, mode):
     topics = sorted({name.topic for name in cluster.partitions})
     options = {
         "mode": mode,
-        "brokers": tuple(draw(st.lists(st.sampled_from(ids), min_size=mode is Mode.DRAIN, max_size=2, unique=True))),
+        "brokers": tuple(
+            draw(st.lists(st.sampled_from(ids), min_size=mode in (Mode.DRAIN, Mode.DEMOTE), max_size=2, unique=True))
+        ),
         "excluded_brokers": draw(rarely(st.sampled_from(ids).map(lambda id_: (id_,)))) or (),
         "allowed_brokers": draw(rarely(st.lists(st.sampled_from(live), unique=True).map(tuple))) or (),
         "include_internal": draw(st.booleans()),
@@ -49,6 +51,9 @@ def requests(draw, cluster, mode):
         options["replacements"] = draw(st.permutations(live))[: len(options["brokers"])]
     if mode in (Mode.REPLICATION_FACTOR, Mode.REPAIR):
         options["replication_factor"] = draw(st.integers(1, 4))
+    if mode is Mode.DRAIN_LOG_DIRS:
+        paths = [f"{id_}:{path}" for id_ in ids for path in cluster.hosts[id_].disks]
+        options["log_dirs"] = tuple(draw(st.lists(st.sampled_from(paths), min_size=1, max_size=2, unique=True)))
     if mode is Mode.PARTITIONS:
         options["partitions"] = draw(st.integers(1, 8))
     return options

@@ -34,6 +34,11 @@ def test_lists_come_as_lines_and_ids_become_numbers():
     assert form.review["approvers"] == ["ada"]
 
 
+def test_log_dirs_come_as_lines():
+    form = read_form(filled(mode="drain-log-dirs", log_dirs=["1:/disk2", " 2:/disk2 ", ""]))
+    assert form.request == {"mode": "drain-log-dirs", "log_dirs": ["1:/disk2", "2:/disk2"]}
+
+
 def test_which_loads_count_is_as_the_planner_reads_it():
     assert read_form(filled()).loads == {"hours": 24, "statistic": "mean", "horizon_days": 0}
     form = read_form(filled(history_hours=168, load="p95", horizon_days=7))

@@ -234,6 +234,14 @@ def test_partitions_at_their_min_isr():
         assert forecast.at_min_isr == ("a-0",)
 
 
+def test_only_partitions_that_lose_in_sync_replicas_come_down_to_their_min_isr():
+    lists = {("raised", 0): ([1], 10), ("moved", 0): ([1, 2], 10), ("lowered", 0): ([1, 2, 3], 10)}
+    snapshot, least = cluster(lists), {"raised": 1, "moved": 2, "lowered": 2}
+    plan = plan_of({("raised", 0): [1, 2, 3], ("moved", 0): [3, 4], ("lowered", 0): [1, 2]})
+    for forecast in (simulate(plan, snapshot, min_insync=least), outline(Work.of(plan, snapshot), min_insync=least)):
+        assert forecast.at_min_isr == ("lowered-0",)
+
+
 def test_a_partition_without_a_leader_is_not_waited_for():
     snapshot = cluster({("a", 0): ([1], 100), ("b", 0): ([2], 100)}, dead=(1,))
     plan = plan_of({("a", 0): [3], ("b", 0): [3]})

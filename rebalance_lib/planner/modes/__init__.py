@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from rebalance_lib.planner.modes import (
     balance,
+    demote,
     disks,
     drain,
+    drain_log_dirs,
     kafka,
     leaders,
     light,
@@ -39,4 +41,6 @@ PLACERS: dict[Mode, Callable[[ClusterModel, Scope, Request], Placement]] = {
     Mode.PARTITIONS: partitions.place,
     Mode.LIGHT: light.place,
     Mode.KAFKA: kafka.place,
+    Mode.DEMOTE: demote.place,
+    Mode.DRAIN_LOG_DIRS: drain_log_dirs.place,
 }

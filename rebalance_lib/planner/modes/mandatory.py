@@ -11,6 +11,7 @@ import numpy as np
 
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner.compiled.settle import settle
+from rebalance_lib.planner.modes.topic_leaders import spread_topic_leaders
 from rebalance_lib.planner.order import order_lists
 from rebalance_lib.planner.racks import refuse_worse
 from rebalance_lib.planner.rebalance import shares_of, to_int
@@ -45,11 +46,11 @@ def settle_all(work: Workspace, before: ClusterModel, why: str) -> None:
 
 
 def order_changed(work: Workspace) -> Placement:
-    """Lists in order, changed only in partitions whose replicas changed."""
+    """Lists in order, changed only in partitions whose replicas changed; no broker leads too much of one topic."""
     changed = np.zeros(work.model.partitions, np.bool_)
     partition = np.repeat(np.arange(work.model.partitions), work.lengths)
     changed[partition[work.state.slots["broker"] != work.state.slots["home"]]] = True
-    return order_lists(work, changed)
+    return spread_topic_leaders(work, order_lists(work, changed), changed)
 
 
 def _enough_brokers(work: Workspace, why: str) -> None:

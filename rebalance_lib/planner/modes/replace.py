@@ -44,7 +44,7 @@ def _mapping(model: ClusterModel, scope: Scope, request: Request) -> NDArray[np.
             raise InvalidInputError(f"{name} {list(listed)} name one twice; one replaces one")
     if barred := [b for b in request.replacements if not scope.takes[model.indices([b])[0]]]:
         raise InvalidInputError(
-            f"brokers {barred} cannot replace others: they are excluded, or not among those allowed"
+            f"brokers {barred} cannot replace others: they are cordoned, excluded, or not among those allowed"
         )
     mapping = np.arange(model.brokers)
     mapping[model.indices(list(request.brokers))] = model.indices(list(request.replacements))
