@@ -133,7 +133,9 @@ class Request:
     def goal_tolerances(self) -> dict[str, float]:
         """The tolerance of each goal, in the order of the list."""
         defaults = {name: factor * self.tolerance for name, factor in OF_TOLERANCE.items()} | OWN_TOLERANCE
-        listed = (entry.partition("=") for entry in self.goals or DEFAULT_GOALS)
+        # A mode that is about some brokers or topics reorders no lists of others for the sake of what may fail.
+        default = DEFAULT_GOALS if self.mode in {*BALANCING, Mode.LEADERS} or self.balance else tuple(OF_TOLERANCE)
+        listed = (entry.partition("=") for entry in self.goals or default)
         return {name: float(given) if given else defaults[name] for name, _, given in listed}
 
     def tolerance_of(self, resource: Resource) -> float:
