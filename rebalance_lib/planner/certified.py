@@ -42,6 +42,6 @@ def certificate_of(model: ClusterModel, scope: Scope, request: Request) -> Certi
     problem = Problem(*where, scope.gives, scope.takes, scope.leaves, bands)
     best = {}
     for one in asked:
-        plain = Loads.within(str(one), weight[one], view.parts(one) * work.load(one).sum(), 0.0)
+        plain = Loads.within(str(one), weight[one], view.share(one), 0.0)
         best[str(one)] = max(1.0, best_possible(replace(problem, loads=(plain,)), plain))
     return Certificate(best, least_bytes(problem))

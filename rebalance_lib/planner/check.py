@@ -62,12 +62,10 @@ def _violations(model: ClusterModel, request: Request, candidate: Candidate, bef
 
 
 def _brokers(model: ClusterModel, plan: Plan) -> list[Broker]:
-    """The live brokers, and the dead ones that keep a replica; these get a rack of their own if theirs is not known."""
-    rows = model.snapshot.brokers
-    racks = dict(zip(rows["broker"].to_pylist(), rows["rack"].to_pylist(), strict=True))
+    """The live brokers, and the dead ones that keep a replica, each in a rack of its own: theirs takes nothing."""
     kept = np.isin(model.broker_ids, Lists.from_column(plan.entries["replicas"]).values)
     dead = model.broker_ids[kept & ~model.alive].tolist()
-    return [*model.snapshot.alive_brokers(), *(Broker(id_, racks.get(id_) or f"of broker {id_}") for id_ in dead)]
+    return [*model.snapshot.alive_brokers(), *(Broker(id_, f"of broker {id_}") for id_ in dead)]
 
 
 def _split(plan: Plan, before: Plan, factor: int) -> tuple[Plan, Plan]:

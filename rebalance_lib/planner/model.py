@@ -25,6 +25,7 @@ from rebalance_lib.topology import Snapshot
 from rebalance_lib.topology.texts import encode_texts
 
 NO_LIMIT = np.int64(1) << 62
+_MOST_BYTES = float(1 << 61)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +207,8 @@ class ClusterModel:
             known = found[(found >= 0) & pc.is_valid(loads["size_bytes"]).to_numpy(zero_copy_only=False)]
             stays = np.ones(self.partitions, np.bool_)
             stays[known] = False
-            expected = np.where(stays, self.size, sizes).astype(np.int64)
+            largest = _MOST_BYTES / max(1, len(self.broker))  # so that no sum of them overflows
+            expected = np.where(stays, self.size, np.maximum(self.size, np.minimum(sizes, largest))).astype(np.int64)
         written, read = values("write_rate"), values("read_rate")
         return replace(self, write_rate=written, read_rate=read, expected_size=expected)
 

@@ -42,21 +42,32 @@ more even than what they send, where single partitions are large.
 def order_lists(work: Workspace, movable: Bools | None = None) -> Placement:
     """The workspace with its lists in order, changed only where they are movable: all in scope if that is not given.
 
-    What excluded brokers lead they keep, and they are given nothing else to lead.
+    What excluded brokers lead they keep, and they are given nothing else to lead. It is done once more from where it
+    ended, until nothing changes: so planning again finds nothing to do.
     """
-    layout = work.layout
+    layout, leader = work.layout, work.leader
     movable = work.scope.movable if movable is None else movable
-    changeable = movable & ~(work.scope.excluded[work.leader] & (work.leader >= 0))
-    may_lead = electable(work, layout)
+    for _ in range(ROUNDS):
+        found = _ordered(work, layout, leader, movable)
+        same = np.array_equal(found.broker, layout.broker)
+        layout, leader = found, found.broker[found.offsets[:-1]]
+        if same:
+            break
+    return Placement(work.model, layout, leader)
+
+
+def _ordered(work: Workspace, layout: Layout, leader: NDArray[np.int32], movable: Bools) -> Layout:
+    """A copy of the layout with numbers of leaders evened out, then lists reordered."""
+    layout = replace(layout, broker=layout.broker.copy(), bytes=layout.bytes.copy(), log_dir=layout.log_dir.copy())
+    changeable = movable & ~(work.scope.excluded[leader] & (leader >= 0))
     share = leader_shares(work, work.scope.may_lead, work.brokers["replicas"].astype(np.float64))
-    low, high = (edge.astype(np.int64) for edge in band(share, work.request.tolerance))
+    low, high = (edge.astype(np.int64) for edge in band(share, work.request.tolerance_of(Resource.LEADERS)))
     none = np.zeros(work.model.brokers, np.int64)
-    fields = (layout.offsets, layout.broker, may_lead, work.leader, changeable.astype(np.uint8))
+    fields = (layout.offsets, layout.broker, electable(work, layout), leader.copy(), changeable.astype(np.uint8))
     leaders = Leaders(*fields, np.round(share, 6), low, high, none)
-    leader = even_leaders(leaders, even=work.request.weight_of(Resource.LEADERS) > 0)
-    leader_to_front(layout.offsets, layout.broker, layout.bytes, layout.log_dir, leader)
-    layout = _reordered(work, layout, changeable, share)
-    return Placement(work.model, layout, layout.broker[layout.offsets[:-1]])
+    chosen = even_leaders(leaders, even=work.request.weight_of(Resource.LEADERS) > 0)
+    leader_to_front(layout.offsets, layout.broker, layout.bytes, layout.log_dir, chosen)
+    return _reordered(work, layout, changeable, share)
 
 
 def _reordered(work: Workspace, layout: Layout, movable: Bools, share: Floats) -> Layout:
@@ -143,6 +154,8 @@ def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -
     total = weight.sum(axis=1, keepdims=True) + base.sum(axis=1, keepdims=True)
     share = part / np.maximum(part.sum(axis=1, keepdims=True), 1e-300) * total
     share[0] = leaders
+    for number, one in enumerate(resources[1:], 1):
+        share[number] = _with_unknown(work, one, share[number], weight[number], base[number])
     low, high = share * (1 - INNER * tolerance[:, None]), share * (1 + INNER * tolerance[:, None])
     low[0], high[0] = band(leaders, tolerance[0])
     low[1:] = 0.0  # who sends little harms nobody, and may have to inherit much
@@ -174,7 +187,8 @@ def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -
         topic_low=np.zeros(rows, np.int32),
         topic_high=(even + np.maximum(1, np.floor(even * tolerances.get("topic_leaders", 0.0) / 2))).astype(np.int32),
         topic_weight=SCALE * request.weight_of("topic_leaders"),
-        fail_weight=SCALE * request.weight_of("failover") / np.maximum(counts[fail, 0], 1e-300),
+        fail_weight=np.full(len(fail), SCALE * request.weight_of("failover")),
+        fail_unit=1 / np.maximum(share * tolerance[:, None], 1e-3)[fail],
         leader=layout.broker[layout.offsets[:-1]],
         rack=model.rack,
         inherited=np.zeros((len(fail), model.brokers, model.brokers), np.float32),
@@ -185,6 +199,18 @@ def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -
         least=least,
         least_by_rack=least_by_rack,
     )
+
+
+def _with_unknown(work: Workspace, resource: Resource, share: Floats, weight: Floats, base: Floats) -> Floats:
+    """Shares where capacities of some are not known: these keep what they have, and the others share the rest."""
+    unknown = np.isnan(weights(work.model, resource)) & work.scope.may_lead
+    if not unknown.any():
+        return share
+    model = work.model
+    led = np.bincount(model.leader, weight[: model.partitions], minlength=model.brokers) + base
+    known = np.where(unknown, 0.0, share)
+    rest = share.sum() - led[unknown].sum()
+    return np.where(unknown, led, known / max(known.sum(), 1e-300) * max(rest, 0.0))
 
 
 def _survivor(tolerances: dict[str, float], resource: Resource) -> float:

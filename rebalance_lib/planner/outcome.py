@@ -37,6 +37,12 @@ if TYPE_CHECKING:
     from rebalance_lib.planner.scope import Scope
 
 ANY = "any"
+_RESOURCES = {
+    "bytes": Resource.DISK,
+    "replicas": Resource.REPLICAS,
+    "leaders": Resource.LEADERS,
+    "rate": Resource.NETWORK_IN,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +192,7 @@ class Outcome:
         loads = self.loads()
         least = int(np.maximum(0, loads["bytes"][1] - loads["bytes"][0]).sum())
         balances = {
-            f"{name}_{when}": self._balance(values)
+            f"{name}_{when}": self._balance(values, _RESOURCES[name])
             for name, pair in loads.items()
             for when, values in zip(("before", "after"), pair, strict=True)
         }
@@ -226,32 +232,37 @@ class Outcome:
 
         The fullest broker alone would not tell plans apart where one partition is larger than a share.
         """
-        share = self._weight / max(self._weight.sum(), 1e-300)
-        loads: list[NDArray[Any]] = [after for _, after in self.loads().values()]
+        loads: dict[str, NDArray[Any]] = {name: after for name, (_, after) in self.loads().items()}
         if (rate := self.placement.model.write_rate) is not None:
             layout = self.placement.layout
-            loads.append(np.bincount(layout.broker, rate[self.partition_after], minlength=self.model.brokers))
-        parts = (after / max(1, after.sum()) for after in loads)
-        return tuple(float(np.maximum(0.0, part - share).sum()) for part in parts)
+            loads["rate"] = np.bincount(layout.broker, rate[self.partition_after], minlength=self.model.brokers)
+        found = []
+        for name, after in loads.items():
+            weight = self._weight(_RESOURCES[name])
+            share = weight / max(weight.sum(), 1e-300)
+            found.append(float(np.maximum(0.0, after / max(1, after.sum()) - share).sum()))
+        return tuple(found)
 
-    @cached_property
-    def _weight(self) -> NDArray[np.float64]:
-        return np.where(self.model.alive & ~self.scope.leaves, np.nan_to_num(weights(self.model, Resource.DISK)), 0.0)
+    def _weight(self, resource: Resource) -> NDArray[np.float64]:
+        """By broker: its part of a resource beside others; one that is not known counts as the average."""
+        weight = np.nan_to_num(weights(self.model, resource), nan=1.0)
+        return np.where(self.model.alive & ~self.scope.leaves, weight, 0.0)
 
-    def _balance(self, load: NDArray[np.int64]) -> Balance:
-        stays = self._weight > 0
+    def _balance(self, load: NDArray[np.int64], resource: Resource) -> Balance:
+        weight = self._weight(resource)
+        stays = weight > 0
         if not stays.any() or not load[stays].any():
             return Balance(1.0, 1.0)
-        share = self._weight[stays] * load[stays].sum() / self._weight.sum()
-        fill = load[stays] / share
+        fill = load[stays] / (weight[stays] * load[stays].sum() / weight.sum())
         return Balance(float(fill.max()), float(fill.min()))
 
     def _least_for_balance(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> int:
         """What any plan must copy whose fullest broker is no fuller, and emptiest no emptier, than after this one."""
-        stays = self._weight > 0
+        weight = self._weight(Resource.DISK)
+        stays = weight > 0
         if not stays.any():
             return 0
-        weight = self._weight[stays]
+        weight = weight[stays]
         fill = after[stays] / weight
         lack = np.maximum(0, fill.min() * weight - before[stays]).sum()
         # What came from elsewhere was copied on top of what left a full broker; what was dropped left without a copy.

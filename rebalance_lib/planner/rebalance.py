@@ -74,15 +74,15 @@ def _share(work: Workspace, number: int, *, fair: bool) -> Floats:
     stays = model.alive & ~scope.leaves
     part = weights(model, work.resources[number])
     unknown = np.isnan(part) & stays
-    empty = unknown & (load == 0)
+    empty = unknown & (work.present(number) == 0)
     known = part[stays & ~unknown]
     part = np.where(stays, np.where(empty, known.min() if len(known) else 1.0, np.nan_to_num(part)), 0.0)
     at_least, at_most = np.zeros(model.brokers), np.full(model.brokers, np.inf)
     if not fair:
         at_least = np.where(scope.gives, work.immovable(number), load)
         at_most = np.where(scope.takes, np.inf, load)
-    kept = unknown & ~empty
-    at_least, at_most = np.where(stays, np.where(kept, load, at_least), 0.0), np.where(kept, load, at_most)
+    kept, had = unknown & ~empty, work.present(number)
+    at_least, at_most = np.where(stays, np.where(kept, had, at_least), 0.0), np.where(kept, had, at_most)
     part[kept] = 1.0  # any: both its limits are what it has
     return even_shares(
         float(load[stays].sum()) + float(of_copy[work.unassigned].sum()),
@@ -141,7 +141,8 @@ def least_gain(request: Request) -> float:
 
 def _settled(work: Workspace, placement: Placement) -> bool:
     """Whether nothing is out of its band, so that another pass, which costs time, would change nothing."""
-    low, high = band(leader_shares(work, work.scope.may_lead, work.load(Resource.REPLICAS)), work.request.tolerance)
+    share = leader_shares(work, work.scope.may_lead, work.load(Resource.REPLICAS))
+    low, high = band(share, work.request.tolerance_of(Resource.LEADERS))
     leads = np.bincount(placement.leader[placement.leader >= 0], minlength=work.model.brokers)
     if np.any(leads < low) or np.any(leads > high):
         return False
@@ -151,7 +152,7 @@ def _settled(work: Workspace, placement: Placement) -> bool:
 
 def ideal_bytes(work: Workspace) -> int:
     """How many bytes even loads ask for, before any replica is looked at; 0 within the tolerance."""
-    return _exchange(work, shares_of(work)[Resource.DISK], work.request.tolerance).amount
+    return _exchange(work, shares_of(work)[Resource.DISK], work.request.tolerance_of(Resource.DISK)).amount
 
 
 def level(work: Workspace, shares: Shares) -> None:
@@ -161,7 +162,7 @@ def level(work: Workspace, shares: Shares) -> None:
     uneven again; the next round mends that with what has been moved already, which costs nothing more. What is then
     still outside, and all other resources, is left to moves downhill.
     """
-    tolerance, finer = work.request.tolerance, 1.0
+    tolerance, finer = work.request.tolerance_of(Resource.DISK), 1.0
     budget = work.state.budget[0]
     for number in range(ROUNDS):
         moved = _shift_bytes(work, shares, tolerance * finer)
@@ -181,8 +182,8 @@ def level(work: Workspace, shares: Shares) -> None:
 def _move_downhill(work: Workspace, shares: Shares) -> None:
     """Let replicas move at a price that comes down until all are within the aim, or no move is worth the last price."""
     aim = _aim(work, shares)
-    tolerance, share = work.request.tolerance, shares[Resource.DISK]
-    most_leaders = band(shares[Resource.LEADERS], tolerance)[1]
+    tolerance, share = work.request.tolerance_of(Resource.DISK), shares[Resource.DISK]
+    most_leaders = bands(work, shares, Resource.LEADERS)[1]
     byte = 2 / (max(1.0, share[share > 0].mean()) * max(tolerance, LEAST_TOLERANCE) ** 2) if share.any() else 0.0
     price = FIRST_PRICE
     while _outside(work, aim):
@@ -212,8 +213,9 @@ def _outside(work: Workspace, aim: Aim) -> bool:
 
 def polish_few(work: Workspace, shares: Shares) -> None:
     """Single moves and swaps, where there are few sizes to choose from."""
-    if len(work.state.slots) <= POLISH_SLOTS:
-        polish(work.state, shares[Resource.DISK], work.request.tolerance, 4 * work.model.brokers + 100, POLISH_WORK)
+    if len(work.state.slots) <= POLISH_SLOTS and work.request.weight_of(Resource.DISK):
+        tolerance = work.request.tolerance_of(Resource.DISK)
+        polish(work.state, shares[Resource.DISK], tolerance, 4 * work.model.brokers + 100, POLISH_WORK)
 
 
 def _shift_bytes(work: Workspace, shares: Shares, tolerance: float) -> int:
@@ -250,7 +252,9 @@ def _even_replicas(work: Workspace, shares: Shares, loose: float) -> int:
         return 0
     share = shares[Resource.DISK]
     edges = share * (1 - loose), share * (1 + loose)
-    most_leaders = band(shares[Resource.LEADERS], work.request.tolerance)[1]
+    if not work.request.weight_of(Resource.DISK):
+        edges = np.full_like(share, -np.inf), np.full_like(share, np.inf)
+    most_leaders = bands(work, shares, Resource.LEADERS)[1]
     moved: int = even_out(work.state, work.order[::-1], low, high, *edges, most_leaders)
     return moved
 

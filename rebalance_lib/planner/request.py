@@ -179,7 +179,7 @@ class Request:
             raise InvalidInputError(f"goals name {twice[0]} twice; name each once")
         for entry in self.goals:
             _, given, tolerance = entry.partition("=")
-            if given and not (tolerance.replace(".", "", 1).isdigit() and 0 <= float(tolerance) <= _MOST_TOLERANCE):
+            if given and not (re.fullmatch(r"[0-9.]+(e-?[0-9]+)?", tolerance, re.ASCII) and _is_tolerance(tolerance)):
                 raise InvalidInputError(
                     f"goal {entry!r}: give a tolerance of 0 to {_MOST_TOLERANCE}, such as disk=0.02"
                 )
@@ -270,6 +270,13 @@ _LIMITS = (
     ("seed", 0, 2**63 - 1),
     ("shards", 0, 10_000),
 )
+
+
+def _is_tolerance(text: str) -> bool:
+    try:
+        return 0 <= float(text) <= _MOST_TOLERANCE
+    except ValueError:
+        return False
 
 
 def _refuse(name: str, value: object, wanted: str) -> InvalidInputError:

@@ -118,6 +118,13 @@ class Workspace:
         """Partitions from the largest to the smallest."""
         return np.argsort(-self.model.size, kind="stable")
 
+    def present(self, number: int) -> NDArray[np.float64]:
+        """By broker: what it holds of a resource as the cluster is, whatever has been moved here."""
+        if number == 0:
+            return sum_by(self.model.broker, self.model.bytes, self.model.brokers).astype(np.float64)
+        known = self.state.weight[number][: self.model.partitions]
+        return load_by_broker(Layout.of(self.model), known[: len(self.model.offsets) - 1], self.model.brokers)
+
     def immovable(self, number: int) -> NDArray[np.float64]:
         """By broker: what it holds of a resource in replicas that may not move."""
         if self.scope.movable.all():

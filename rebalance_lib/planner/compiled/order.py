@@ -44,6 +44,7 @@ class Leading(NamedTuple):
     topic_high: Any
     topic_weight: float  # what a leader too many of a topic counts, beside one tolerance
     fail_weight: Any  # by load that fails over: what a tolerance too much counts
+    fail_unit: Any  # by load that fails over and survivor: 1 / (share * tolerance)
     leader: Any  # by partition: who led it at the start
     rack: Any  # by broker
     inherited: Any  # by load that fails over, broker that dies and survivor: what the survivor would inherit
@@ -185,7 +186,7 @@ def unevenness(leading):
             total += leading.topic_weight * off * off
     for r in range(len(leading.inherited)):
         for b in range(leading.load.shape[1]):
-            load, unit = leading.load[r, b], leading.unit[r, b]
+            load, unit = leading.load[r, b], leading.fail_unit[r, b]
             for dead in range(leading.load.shape[1]):
                 if dead != b and leading.inherited[r, dead, b] > 0:
                     over = leading.inherited[r, dead, b] - limit(leading, r, dead, b, load)
@@ -281,11 +282,11 @@ def badness(leading, p):
             over = leading.inherited[r, leader, next_one] - limit(
                 leading, r, leader, next_one, leading.high[r, next_one]
             )
-            total += leading.fail_weight[r] * excess(over, leading.weight[r, p], leading.unit[r, next_one])
+            total += leading.fail_weight[r] * excess(over, leading.weight[r, p], leading.fail_unit[r, next_one])
         if next_rack >= 0 and rack >= 0:
             most = limit_by_rack(leading, r, rack, next_rack, leading.high[r, next_rack])
             over = leading.inherited_by_rack[r, rack, next_rack] - most
-            total += leading.fail_weight[r] * excess(over, leading.weight[r, p], leading.unit[r, next_rack])
+            total += leading.fail_weight[r] * excess(over, leading.weight[r, p], leading.fail_unit[r, next_rack])
     return leaders, total
 
 
@@ -322,11 +323,11 @@ def is_calm(leading, p):
             if next_one >= 0:
                 over = leading.inherited[r, leader, next_one]
                 over -= limit(leading, r, leader, next_one, leading.high[r, next_one])
-                inherited += (max(0.0, over) * leading.unit[r, next_one]) ** 2
+                inherited += leading.fail_weight[r] * (max(0.0, over) * leading.fail_unit[r, next_one]) ** 2
             if next_rack >= 0 and rack >= 0:
                 over = leading.inherited_by_rack[r, rack, next_rack]
                 over -= limit_by_rack(leading, r, rack, next_rack, leading.high[r, next_rack])
-                inherited += (max(0.0, over) * leading.unit[r, next_rack]) ** 2
+                inherited += leading.fail_weight[r] * (max(0.0, over) * leading.fail_unit[r, next_rack]) ** 2
     return inherited <= LEAST and off + inherited <= CHANGE
 
 

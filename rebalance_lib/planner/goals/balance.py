@@ -29,12 +29,9 @@ class Balance(Goal):
         """The most loaded broker's load over its share."""
         if self.resource not in view.resources:
             return None
-        load, part = view.load(self.resource), view.parts(self.resource)
-        total = float(load[view.stays].sum())
-        if total <= 0:
-            return None
-        shared = part > 0
-        return float((load[shared] / (part[shared] * total)).max(initial=1.0))
+        load, share = view.load(self.resource), view.share(self.resource)
+        shared = share > 0
+        return float((load[shared] / share[shared]).max(initial=1.0)) if shared.any() else None
 
     def limit(self, view: View) -> float:
         """Numbers are whole: one more than an even part is always within."""
@@ -46,8 +43,8 @@ class Balance(Goal):
 
     def why(self, view: View) -> str:
         """Which broker has too much."""
-        load, part = view.load(self.resource), view.parts(self.resource)
-        over = np.divide(load, part, out=np.zeros_like(load), where=part > 0)
+        load, share = view.load(self.resource), view.share(self.resource)
+        over = np.divide(load, share, out=np.zeros_like(load), where=share > 0)
         broker = view.model.broker_ids[int(np.argmax(over))]
         return (
             f"broker {broker} has the most for its share; single partitions are too large, or racks, budgets, what may "

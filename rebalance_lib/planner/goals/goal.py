@@ -53,6 +53,14 @@ class View:
         led = per_leader(self.model, resource, np.diff(self.layout.offsets))
         return held + np.bincount(self.leader, led, minlength=self.model.brokers)
 
+    def share(self, resource: Resource) -> Floats:
+        """By broker: its share of what there is; one whose part is not known, while others' are, has what it has."""
+        load, part = self.load(resource), weights(self.model, resource)
+        unknown = np.isnan(part) & self.stays
+        part = np.where(self.stays & ~unknown, np.nan_to_num(part), 0.0)
+        total = float(load[self.stays & ~unknown].sum())
+        return np.where(unknown, load, part / max(part.sum(), 1e-300) * total)
+
     def parts(self, resource: Resource) -> Floats:
         """By broker: its part of a resource, all of them together 1; what is not known counts as the average."""
         part = np.where(self.stays, np.nan_to_num(weights(self.model, resource), nan=1.0), 0.0)
