@@ -171,7 +171,6 @@ def file_torn(world: World, name: str, how: str) -> bool | None:
     world.ledger.storage_broken = True
     world.ledger.throttles_torn |= name == BOTH_COPIES
     world.ledger.requests_torn |= name == "requests"
-    world.ledger.topic_ids_torn |= name == "execution.json"
     return None
 
 

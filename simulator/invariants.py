@@ -179,10 +179,7 @@ class Invariants:
     def _same_topic(self, request: Request, tp: TopicPartition, what: str) -> None:
         # Requests name a topic, not its id: one that is created again while the request is on its way, or while
         # metadata lags, cannot be told from the one before.
-        # Snapshots have no topic ids: which topic the plan was made for is known since the run began, by one file.
-        # Where that is damaged, nobody knows, and the ids are taken anew.
-        if self._ledger.topic_ids_torn:
-            return
+        # Snapshots have no topic ids: which topic the plan was made for is known since the run began.
         recreated = self._ledger.recreated.get(tp.topic, -1e9)
         if recreated > self._cluster.requests[0].time and not self._ledger.unseen(recreated, request.time):
             self.violate("approved", f"{request.process} {what} for {tp}: the topic is another one since")

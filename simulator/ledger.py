@@ -89,7 +89,6 @@ class Ledger:
     storage_broken: bool = False  # it failed, was torn or lost files: records may lack something
     storage_dead: bool = False  # it failed, and never worked again
     requests_torn: bool = False  # what somebody asked for is damaged, and nobody can read it
-    topic_ids_torn: bool = False  # the file that says which topics the plan was made for is damaged
     throttles_torn: bool = False  # the file that says what throttles were before is damaged
     seconds_executor: bool = False  # two executors worked at the same time
 
