@@ -318,6 +318,9 @@ class ThrottleMaintainer:
             return
         found = fresh_configs(self._cluster, sorted(ours), sorted(by_key))
         self.silent = frozenset(ours.keys() - found.keys())
+        for broker in self.silent:  # somebody may have deleted its rate: no move begins before it has taken it again
+            for key in by_key:
+                self._confirmed.pop((broker, key), None)
         changes: dict[int, dict[str, str]] = {}
         for broker in sorted(found):
             for key in sorted(ours[broker].keys() & by_key.keys()):
