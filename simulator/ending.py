@@ -35,6 +35,12 @@ def judge_end(world: World, invariants: Invariants) -> None:
         # A run that was paused waits for a person, who cannot resume it without storage.
         if world.ledger.storage_dead and (world.ledger.paused or world.ledger.closed):
             return
+        # Where the request to resume, or to open the window, is damaged, the one before counts: nobody who is started
+        # again could know better. The run says that it is held, and by whom, and a person asks again.
+        report = world.supervisor.run.said.report
+        held = " ".join(report.holds) if report is not None else ""
+        if world.ledger.requests_torn and ("pause requested" in held or "is closed" in held):
+            return
         working = [process.name for process in world.supervisor.working]
         invariants.violate(
             "liveness",
