@@ -149,7 +149,9 @@ def _named(world: World, run: Run, tp: TopicPartition) -> bool:
     touched = ledger.foreign_touched.get(tp, -1e9)
     if touched > run.ended_at - LAG_SECONDS:
         return True  # metadata did not show it
-    late = touched > run.ended_at - LATE_SECONDS
+    # The last check is before the clean-up, which a broker that hangs makes long.
+    cleaned_up_at = world.disk.changed.get(f"{world.uri}/{run.directory}/clean_up.json", run.ended_at)
+    late = touched > min(run.ended_at, cleaned_up_at) - LATE_SECONDS
     if late or tp.topic in ledger.recreated or not hasattr(run.said.ending, "set_aside"):
         return str(tp) in _verdict(run)
     return False
