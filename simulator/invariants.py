@@ -333,14 +333,16 @@ class Invariants:
         return f"{key} of broker {broker} is {rate}, promised is {promised:.0f}"
 
     def _excused(self, tp: TopicPartition) -> bool:
-        """Whether a throttle may lack for the moment: others deleted it, or a broker was not there to be given it."""
-        ledger, state, late = self._ledger, self._state(tp), self._scheduler.now - self.grace
-        if ledger.list_changed.get(tp.topic, -1e9) > late or ledger.leader_changed.get(tp, -1e9) > late:
-            return True
-        return any(
-            ledger.rate_changed.get(broker, -1e9) > late or ledger.returned.get(broker, -1e9) > late
-            for broker in state.replicas
-        )
+        """Whether a throttle may lack for the moment: others deleted it, or a broker was not there to be given it.
+
+        A process that is stopped between its last look at the throttle and its request does not see that others deleted
+        it meanwhile, as it does not see their reassignments; the next check sets it again.
+        """
+        ledger, now = self._ledger, self._scheduler.now
+        changed = [ledger.list_changed.get(tp.topic, -1e9), ledger.leader_changed.get(tp, -1e9)]
+        for broker in self._state(tp).replicas:
+            changed += [ledger.rate_changed.get(broker, -1e9), ledger.returned.get(broker, -1e9)]
+        return any(at > now - self.grace or ledger.unseen(at, now) for at in changed)
 
     def _follow(self, transitions: Iterable[tuple[float, Transition]]) -> None:
         """Keep the ledger: moves that ended, leaders that changed, ISRs that shrank."""
