@@ -160,8 +160,10 @@ class Invariants:
             self._last[tp] = request
             if after.reassigning and after is not before:
                 size = int(self._cluster.partitions[tp].end_at(self._scheduler.now))
-                # What replaced a reassignment that others began a moment ago is no move that anybody chose.
-                chosen = not self._ledger.unseen(self._ledger.foreign_touched.get(tp, -1e9), request.time)
+                # What replaced a reassignment that others began a moment ago is no move that anybody chose, nor is one
+                # of a topic that was created again a moment ago.
+                touched = max(self._ledger.foreign_touched.get(tp, -1e9), self._ledger.recreated.get(tp.topic, -1e9))
+                chosen = not self._ledger.unseen(touched, request.time)
                 self._ledger.own[tp] = OwnMove(self._scheduler.now, request.process, target, size, chosen)
                 self._ledger.foreign.pop(tp, None)
 
@@ -372,7 +374,11 @@ class Invariants:
         can_act = self._world.executor_can_act()
         if can_act and not self._ledger.throttles_torn:  # by which the executor knows its own entries
             self._judge_lists(elapsed)
-        for tp in self._ledger.own:
+        for tp, move in self._ledger.own.items():
+            # A request that met a topic that was created again a moment ago: the executor then sees a topic that is not
+            # the planned one, and a reassignment of it that may be anybody's. It says so, and leaves both alone.
+            if self._ledger.unseen(self._ledger.recreated.get(tp.topic, -1e9), move.at):
+                continue
             if not self._not_throttled(tp):
                 self._bare.pop(tp, None)
             elif can_act:
