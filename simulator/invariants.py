@@ -194,6 +194,11 @@ class Invariants:
         # One that was created again a moment ago is back at the first stage, and brokers still show the one before.
         if self._ledger.unseen(self._ledger.recreated.get(tp.topic, -1e9), request.time):
             return
+        # Nor can a process know better that has just taken over, or is the run's rollback, while brokers still show the
+        # partition where it was before the last request of the other one.
+        last, ended = self._last.get(tp), self._ledger.move_ended.get(tp, -1e9)
+        if last is not None and last.process != request.process and self._ledger.unseen(ended, request.time):
+            return
         way = (plan.origins[tp], *stages(plan.origins[tp], plan.targets[tp]))
         if after is not before and not before.reassigning and any(set(one) == set(before.replicas) for one in way):
             self.violate("approved", f"{request.process} gives {tp} new replicas {list(after.adding)} at once")
@@ -357,6 +362,8 @@ class Invariants:
                 if len(state.isr) < len(old.isr):
                     ledger.isr_shrunk[tp] = time
             if state is None or not state.reassigning:
+                if old is not None and old.reassigning:
+                    ledger.move_ended[tp] = time
                 ledger.own.pop(tp, None)
                 ledger.foreign.pop(tp, None)
                 self._bare.pop(tp, None)

@@ -61,6 +61,7 @@ class Ledger:
     unregistered: set[int] = field(default_factory=set)  # those that were removed from the cluster, too
     leader_changed: dict[TopicPartition, float] = field(default_factory=dict)
     isr_shrunk: dict[TopicPartition, float] = field(default_factory=dict)
+    move_ended: dict[TopicPartition, float] = field(default_factory=dict)  # the last reassignment of a partition
 
     # What others did to throttles.
     rates: dict[tuple[int, str], str | None] = field(default_factory=dict)  # the shadow
