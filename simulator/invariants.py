@@ -364,9 +364,11 @@ class Invariants:
             if state is None or not state.reassigning:
                 if old is not None and old.reassigning:
                     ledger.move_ended[tp] = time
-                ledger.own.pop(tp, None)
-                ledger.foreign.pop(tp, None)
                 self._bare.pop(tp, None)
+                # The next one may have begun in the same event, and is noted already.
+                if tp not in self._cluster.partitions or not self._state(tp).reassigning:
+                    ledger.own.pop(tp, None)
+                    ledger.foreign.pop(tp, None)
 
     def _tick(self) -> None:
         """Count for how long moves have been without their throttle while the executor could have set it.
