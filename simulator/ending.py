@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rebalance_lib.cluster import Replica
 from rebalance_lib.topology import TopicPartition
 from simulator.configs import LOG_DIR_RATE, RATES, REPLICA_LISTS
-from simulator.ledger import LAG_SECONDS
+from simulator.ledger import LAG_SECONDS, TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     from simulator.cluster import Request
@@ -147,10 +147,11 @@ def _named(world: World, run: Run, tp: TopicPartition) -> bool:
     # a reason; of a topic that was deleted, or created again, "missing" or "recreated" is the reason.
     ledger = world.ledger
     touched = ledger.foreign_touched.get(tp, -1e9)
-    if touched > run.ended_at - LAG_SECONDS:
-        return True  # metadata did not show it
     # The last check is before the clean-up, which a broker that hangs makes long.
     cleaned_up_at = world.disk.changed.get(f"{world.uri}/{run.directory}/clean_up.json", run.ended_at)
+    # Metadata did not show it; or the last comparison had read it, and then waited for the log dirs of a broker.
+    if touched > run.ended_at - LAG_SECONDS or touched > max(cleaned_up_at, run.ended_at - TIMEOUT_SECONDS):
+        return True
     late = touched > min(run.ended_at, cleaned_up_at) - LATE_SECONDS
     if late or tp.topic in ledger.recreated or not hasattr(run.said.ending, "set_aside"):
         return str(tp) in _verdict(run)
