@@ -276,7 +276,7 @@ def _record(world: World, invariants: Invariants) -> None:
     recorded = {move["partition"] for move in record["moves"]}
     for request in begun:
         killed = world.killed_at.get(request.process)
-        if killed is not None and killed - request.time <= UNWRITTEN_SECONDS + world.schedule.interval:
+        if killed is not None and _worked(world, request.time, killed) <= UNWRITTEN_SECONDS + world.schedule.interval:
             continue
         lost = [
             str(tp)
@@ -285,3 +285,9 @@ def _record(world: World, invariants: Invariants) -> None:
         ]
         if lost:
             invariants.violate("record", f"audit.json lacks the moves of {lost}, requested at {request.time:.1f} s")
+
+
+def _worked(world: World, since: float, until: float) -> float:
+    """The seconds between that a process was not stopped in: a process that is stopped writes nothing."""
+    stopped = (max(0.0, min(ended, until) - max(begun, since)) for begun, ended in world.ledger.stopped)
+    return until - since - sum(stopped)
