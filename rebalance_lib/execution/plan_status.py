@@ -125,11 +125,14 @@ def _read_once(cluster: Cluster, ends: Ends) -> PlanStatus:
 
 
 def _goes_on(reassignment: Reassignment, way: tuple[tuple[int, ...], ...]) -> bool:
-    """Whether a reassignment is to a stage on the way, and not back from a later one, which the plan never asks for."""
-    if reassignment.target not in way:
-        return False
+    """Whether a reassignment is to the target, or to a stage from one before: the plan never asks for the way back.
+
+    What replaces a move to the next stage by the stage where it began is such a way back, too.
+    """
+    if reassignment.target not in way or reassignment.target == way[-1]:
+        return reassignment.target in way
     before = frozenset(reassignment.replicas) - set(reassignment.adding)
-    return all(before != set(later) for later in way[way.index(reassignment.target) + 1 :])
+    return all(before != set(here) for here in way[way.index(reassignment.target) :])
 
 
 def at_rest(replicas: tuple[int, ...], origin: tuple[int, ...], target: tuple[int, ...]) -> bool:

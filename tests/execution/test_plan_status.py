@@ -48,6 +48,7 @@ def test_what_is_right_at_once_is_read_once(monkeypatch):
         (Reassignment((1, 4, 2), adding=(4,), removing=(2,)), Status.MOVING),  # the first stage
         (Reassignment((4, 3, 1), adding=(3,), removing=(1,)), Status.MOVING),  # the second, to the target
         (Reassignment((1, 4, 3), adding=(1,), removing=(3,)), Status.DRIFTED),  # back from the target to the first
+        (Reassignment((1, 4, 3), adding=(3,), removing=(3,)), Status.DRIFTED),  # replaces the second, back to the first
     ],
 )
 def test_a_reassignment_back_to_a_stage_is_somebody_elses(reassignment, status):
