@@ -271,6 +271,8 @@ def _create_again(world: World, topic: str, *, same: bool, planned: bool) -> Non
     world.note("fault", f"topic is created again (topic {topic})")
     for tp in world.cluster.create_topic(topic, partitions, {MIN_ISR: str(shape.min_isr)}):
         world.ledger.foreign_touched[tp] = world.scheduler.now
+        # What is written since does not count against caps: of a new topic, since it was created.
+        world.first_sizes[tp] = min(world.first_sizes.get(tp, 0), int(partitions[tp.partition].size))
     world.ledger.recreated[topic] = world.scheduler.now
     world.ledger.deleted.pop(topic, None)
 
