@@ -225,8 +225,10 @@ def _gone_brokers(world: World, invariants: Invariants) -> None:
 
 
 def _excused(world: World, broker: int) -> bool:
-    """A rate may stay where moves under way need it, and the run names it."""
-    return bool(world.ledger.own or world.ledger.foreign) or broker in world.ledger.gone
+    """A rate may stay where moves under way need it, and the run names it; or did, when it was last to be restored."""
+    late = world.scheduler.now - LATE_SECONDS
+    needed = world.ledger.own or world.ledger.foreign or any(at > late for at in world.ledger.move_ended.values())
+    return bool(needed) or broker in world.ledger.gone
 
 
 def _lists(world: World, invariants: Invariants) -> None:
