@@ -11,7 +11,7 @@ A run is one URI. Below it:
     run.json                                               which run of which DAG this is
     shown.json                                             the options and plans of the review as it was first asked
     review.json                                            who chose which candidate, how and when
-    execution.json                                         since when the plan is executed, and its topics' ids
+    execution.json, execution.backup.json                  since when the plan is executed, and its topics' ids
     throttles.json, throttles.backup.json                  the throttle configurations before the run, in two copies
     requests/                                              what people ask of the run while it is under way
     clean_up.json, lock                                    when it was last cleaned up; held by who executes it

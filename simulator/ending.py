@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rebalance_lib.cluster import Replica
 from rebalance_lib.topology import TopicPartition
 from simulator.configs import LOG_DIR_RATE, RATES, REPLICA_LISTS
-from simulator.ledger import LAG_SECONDS
+from simulator.ledger import LAG_SECONDS, TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     from simulator.cluster import Request
@@ -34,6 +34,12 @@ def judge_end(world: World, invariants: Invariants) -> None:
     if not world.supervisor.done:
         # A run that was paused waits for a person, who cannot resume it without storage.
         if world.ledger.storage_dead and (world.ledger.paused or world.ledger.closed):
+            return
+        # Where the request to resume, or to open the window, is damaged, the one before counts: nobody who is started
+        # again could know better. The run says that it is held, and by whom, and a person asks again.
+        report = world.supervisor.run.said.report
+        held = " ".join(report.holds) if report is not None else ""
+        if world.ledger.requests_torn and ("pause requested" in held or "is closed" in held):
             return
         working = [process.name for process in world.supervisor.working]
         invariants.violate(
@@ -141,9 +147,12 @@ def _named(world: World, run: Run, tp: TopicPartition) -> bool:
     # a reason; of a topic that was deleted, or created again, "missing" or "recreated" is the reason.
     ledger = world.ledger
     touched = ledger.foreign_touched.get(tp, -1e9)
-    if touched > run.ended_at - LAG_SECONDS:
-        return True  # metadata did not show it
-    late = touched > run.ended_at - LATE_SECONDS
+    # The last check is before the clean-up, which a broker that hangs makes long.
+    cleaned_up_at = world.disk.changed.get(f"{world.uri}/{run.directory}/clean_up.json", run.ended_at)
+    # Metadata did not show it; or the last comparison had read it, and then waited for the log dirs of a broker.
+    if touched > run.ended_at - LAG_SECONDS or touched > max(cleaned_up_at, run.ended_at - TIMEOUT_SECONDS):
+        return True
+    late = touched > min(run.ended_at, cleaned_up_at) - LATE_SECONDS
     if late or tp.topic in ledger.recreated or not hasattr(run.said.ending, "set_aside"):
         return str(tp) in _verdict(run)
     return False
@@ -216,8 +225,10 @@ def _gone_brokers(world: World, invariants: Invariants) -> None:
 
 
 def _excused(world: World, broker: int) -> bool:
-    """A rate may stay where moves under way need it, and the run names it."""
-    return bool(world.ledger.own or world.ledger.foreign) or broker in world.ledger.gone
+    """A rate may stay where moves under way need it, and the run names it; or did, when it was last to be restored."""
+    late = world.scheduler.now - LATE_SECONDS
+    needed = world.ledger.own or world.ledger.foreign or any(at > late for at in world.ledger.move_ended.values())
+    return bool(needed) or broker in world.ledger.gone
 
 
 def _lists(world: World, invariants: Invariants) -> None:
@@ -267,7 +278,7 @@ def _record(world: World, invariants: Invariants) -> None:
     recorded = {move["partition"] for move in record["moves"]}
     for request in begun:
         killed = world.killed_at.get(request.process)
-        if killed is not None and killed - request.time <= UNWRITTEN_SECONDS + world.schedule.interval:
+        if killed is not None and _worked(world, request.time, killed) <= UNWRITTEN_SECONDS + world.schedule.interval:
             continue
         lost = [
             str(tp)
@@ -276,3 +287,9 @@ def _record(world: World, invariants: Invariants) -> None:
         ]
         if lost:
             invariants.violate("record", f"audit.json lacks the moves of {lost}, requested at {request.time:.1f} s")
+
+
+def _worked(world: World, since: float, until: float) -> float:
+    """The seconds between that a process was not stopped in: a process that is stopped writes nothing."""
+    stopped = (max(0.0, min(ended, until) - max(begun, since)) for begun, ended in world.ledger.stopped)
+    return until - since - sum(stopped)

@@ -171,7 +171,6 @@ def file_torn(world: World, name: str, how: str) -> bool | None:
     world.ledger.storage_broken = True
     world.ledger.throttles_torn |= name == BOTH_COPIES
     world.ledger.requests_torn |= name == "requests"
-    world.ledger.topic_ids_torn |= name == "execution.json"
     return None
 
 
@@ -272,6 +271,8 @@ def _create_again(world: World, topic: str, *, same: bool, planned: bool) -> Non
     world.note("fault", f"topic is created again (topic {topic})")
     for tp in world.cluster.create_topic(topic, partitions, {MIN_ISR: str(shape.min_isr)}):
         world.ledger.foreign_touched[tp] = world.scheduler.now
+        # What is written since does not count against caps: of a new topic, since it was created.
+        world.first_sizes[tp] = min(world.first_sizes.get(tp, 0), int(partitions[tp.partition].size))
     world.ledger.recreated[topic] = world.scheduler.now
     world.ledger.deleted.pop(topic, None)
 

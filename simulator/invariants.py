@@ -160,8 +160,10 @@ class Invariants:
             self._last[tp] = request
             if after.reassigning and after is not before:
                 size = int(self._cluster.partitions[tp].end_at(self._scheduler.now))
-                # What replaced a reassignment that others began a moment ago is no move that anybody chose.
-                chosen = not self._ledger.unseen(self._ledger.foreign_touched.get(tp, -1e9), request.time)
+                # What replaced a reassignment that others began a moment ago is no move that anybody chose, nor is one
+                # of a topic that was created again a moment ago.
+                touched = max(self._ledger.foreign_touched.get(tp, -1e9), self._ledger.recreated.get(tp.topic, -1e9))
+                chosen = not self._ledger.unseen(touched, request.time)
                 self._ledger.own[tp] = OwnMove(self._scheduler.now, request.process, target, size, chosen)
                 self._ledger.foreign.pop(tp, None)
 
@@ -179,10 +181,7 @@ class Invariants:
     def _same_topic(self, request: Request, tp: TopicPartition, what: str) -> None:
         # Requests name a topic, not its id: one that is created again while the request is on its way, or while
         # metadata lags, cannot be told from the one before.
-        # Snapshots have no topic ids: which topic the plan was made for is known since the run began, by one file.
-        # Where that is damaged, nobody knows, and the ids are taken anew.
-        if self._ledger.topic_ids_torn:
-            return
+        # Snapshots have no topic ids: which topic the plan was made for is known since the run began.
         recreated = self._ledger.recreated.get(tp.topic, -1e9)
         if recreated > self._cluster.requests[0].time and not self._ledger.unseen(recreated, request.time):
             self.violate("approved", f"{request.process} {what} for {tp}: the topic is another one since")
@@ -194,6 +193,11 @@ class Invariants:
             return
         # One that was created again a moment ago is back at the first stage, and brokers still show the one before.
         if self._ledger.unseen(self._ledger.recreated.get(tp.topic, -1e9), request.time):
+            return
+        # Nor can a process know better that has just taken over, or is the run's rollback, while brokers still show the
+        # partition where it was before the last request of the other one.
+        last, ended = self._last.get(tp), self._ledger.move_ended.get(tp, -1e9)
+        if last is not None and last.process != request.process and self._ledger.unseen(ended, request.time):
             return
         way = (plan.origins[tp], *stages(plan.origins[tp], plan.targets[tp]))
         if after is not before and not before.reassigning and any(set(one) == set(before.replicas) for one in way):
@@ -336,14 +340,16 @@ class Invariants:
         return f"{key} of broker {broker} is {rate}, promised is {promised:.0f}"
 
     def _excused(self, tp: TopicPartition) -> bool:
-        """Whether a throttle may lack for the moment: others deleted it, or a broker was not there to be given it."""
-        ledger, state, late = self._ledger, self._state(tp), self._scheduler.now - self.grace
-        if ledger.list_changed.get(tp.topic, -1e9) > late or ledger.leader_changed.get(tp, -1e9) > late:
-            return True
-        return any(
-            ledger.rate_changed.get(broker, -1e9) > late or ledger.returned.get(broker, -1e9) > late
-            for broker in state.replicas
-        )
+        """Whether a throttle may lack for the moment: others deleted it, or a broker was not there to be given it.
+
+        A process that is stopped between its last look at the throttle and its request does not see that others deleted
+        it meanwhile, as it does not see their reassignments; the next check sets it again.
+        """
+        ledger, now = self._ledger, self._scheduler.now
+        changed = [ledger.list_changed.get(tp.topic, -1e9), ledger.leader_changed.get(tp, -1e9)]
+        for broker in self._state(tp).replicas:
+            changed += [ledger.rate_changed.get(broker, -1e9), ledger.returned.get(broker, -1e9)]
+        return any(at > now - self.grace or ledger.unseen(at, now) for at in changed)
 
     def _follow(self, transitions: Iterable[tuple[float, Transition]]) -> None:
         """Keep the ledger: moves that ended, leaders that changed, ISRs that shrank."""
@@ -356,9 +362,13 @@ class Invariants:
                 if len(state.isr) < len(old.isr):
                     ledger.isr_shrunk[tp] = time
             if state is None or not state.reassigning:
-                ledger.own.pop(tp, None)
-                ledger.foreign.pop(tp, None)
+                if old is not None and old.reassigning:
+                    ledger.move_ended[tp] = time
                 self._bare.pop(tp, None)
+                # The next one may have begun in the same event, and is noted already.
+                if tp not in self._cluster.partitions or not self._state(tp).reassigning:
+                    ledger.own.pop(tp, None)
+                    ledger.foreign.pop(tp, None)
 
     def _tick(self) -> None:
         """Count for how long moves have been without their throttle while the executor could have set it.
@@ -371,9 +381,15 @@ class Invariants:
         if self._throttle is None:
             return
         can_act = self._world.executor_can_act()
-        if can_act and not self._ledger.throttles_torn:  # by which the executor knows its own entries
+        # Without saved throttles the executor does not know its own entries. A clean-up restores all throttles at once,
+        # or none as long as it cannot tell that nothing goes on, and names them: that is judged at the end.
+        if can_act and not self._ledger.throttles_torn and not self._world.clean_up_waits:
             self._judge_lists(elapsed)
-        for tp in self._ledger.own:
+        for tp, move in self._ledger.own.items():
+            # A request that met a topic that was created again a moment ago: the executor then sees a topic that is not
+            # the planned one, and a reassignment of it that may be anybody's. It says so, and leaves both alone.
+            if self._ledger.unseen(self._ledger.recreated.get(tp.topic, -1e9), move.at):
+                continue
             if not self._not_throttled(tp):
                 self._bare.pop(tp, None)
             elif can_act:
@@ -387,7 +403,11 @@ class Invariants:
         Kafka throttles every follower that is listed, also one that catches up after a restart.
         """
         ledger, found = self._ledger, {}
+        # What the clean-up of a run left, and named, is not for its rollback to remove: the next snapshot does that.
+        left = {where for run in self._world.supervisor.runs[:-1] for where in run.said.left}
         for topic, values in self._cluster.configs.topics.items():
+            if f"topic {topic}" in left:
+                continue
             for key in REPLICA_LISTS:
                 for entry in values.get(key, "").split(","):
                     number = entry.partition(":")[0]

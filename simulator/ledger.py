@@ -61,6 +61,7 @@ class Ledger:
     unregistered: set[int] = field(default_factory=set)  # those that were removed from the cluster, too
     leader_changed: dict[TopicPartition, float] = field(default_factory=dict)
     isr_shrunk: dict[TopicPartition, float] = field(default_factory=dict)
+    move_ended: dict[TopicPartition, float] = field(default_factory=dict)  # the last reassignment of a partition
 
     # What others did to throttles.
     rates: dict[tuple[int, str], str | None] = field(default_factory=dict)  # the shadow
@@ -89,7 +90,6 @@ class Ledger:
     storage_broken: bool = False  # it failed, was torn or lost files: records may lack something
     storage_dead: bool = False  # it failed, and never worked again
     requests_torn: bool = False  # what somebody asked for is damaged, and nobody can read it
-    topic_ids_torn: bool = False  # the file that says which topics the plan was made for is damaged
     throttles_torn: bool = False  # the file that says what throttles were before is damaged
     seconds_executor: bool = False  # two executors worked at the same time
 

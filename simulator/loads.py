@@ -74,14 +74,15 @@ def crosses_reserve(world: World, tp: TopicPartition) -> str:
     """Which log dir a move fills beyond the reserve, with all that is under way in full; empty if none.
 
     The executor reads disks before it sends the request: what was written within the last check is not its fault, nor
-    is what another tool began to move there.
+    is what another tool began to move there, also where that was replaced a moment later.
     """
     cluster, ledger, now = world.cluster, world.ledger, world.scheduler.now
     reserve = world.settings.disk_reserve
-    recent = [other for other, since in ledger.foreign.items() if now - since <= LAG_SECONDS]
+    touched = [other for other, since in ledger.foreign_touched.items() if now - since <= LAG_SECONDS]
+    recent = [cluster.partitions[other] for other in touched if other in cluster.partitions]
     for broker in cluster.partitions[tp].state.adding:
         log = cluster.partitions[tp].logs.get(broker)
-        if log is None or any(broker in cluster.partitions[other].state.adding for other in recent):
+        if log is None or any(broker in other.state.adding or broker in other.logs for other in recent):
             continue
         one = cluster.brokers[broker]
         needed, growth = one.used_bytes(now)[log.path], 0.0

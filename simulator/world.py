@@ -26,6 +26,7 @@ from simulator.trace import Trace, TracedClient, TracedDisk
 
 URI = "file:///sim"
 BEGIN = 10.0  # when the run begins: brokers whose metadata lags know the cluster by then
+CLEAN_UP_SECONDS = 5.0  # in which throttles are restored and read back where every broker answers: some two
 EXECUTORS = ("run", "execute", "wait")  # steps in which an executor works
 STARTING_SECONDS = 30.0  # until a process that was just started has checked everything, and acts
 TOGETHER_SECONDS = 60.0  # how long what two executors did together may be seen
@@ -126,6 +127,16 @@ class World:
         if now < self.ledger.trouble_until:
             return False
         return any(now - self._started[process] > STARTING_SECONDS for process in self._executors())
+
+    @property
+    def clean_up_waits(self) -> bool:
+        """Whether those who executed the plan clean up by now, and that takes longer than it does if all answer."""
+        executors = self._executors()
+        if not executors:
+            return False
+        begun = self.disk.changed.get(f"{self.uri}/{self.supervisor.run.directory}/clean_up.json", -1.0)
+        waits = self.scheduler.now - begun > CLEAN_UP_SECONDS
+        return waits and all(begun > self._started[process] for process in executors)
 
     @property
     def two_executors(self) -> bool:

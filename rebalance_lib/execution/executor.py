@@ -418,7 +418,11 @@ class Executor:
         """What somebody else changed is set aside; what is as planned again is taken up again."""
         misplaced = {TopicPartition(*move.replica[:2]) for move in self._tracker.log_dirs_left}
         for tp, status in self._tracker.status.by_partition.items():
-            if status in SET_ASIDE:
+            if status is Status.RECREATED and tp in self._tracker.status.reassignments:
+                target = list(self._tracker.status.reassignments[tp].target)
+                reason = f"{SET_ASIDE[status]}; a reassignment of the new one to {target} goes on: look at it"
+                self._aside(tp, reason)  # of somebody else, or requested before brokers showed the new topic
+            elif status in SET_ASIDE:
                 self._aside(tp, SET_ASIDE[status])
             elif status is Status.DONE and tp in self.set_aside and tp not in misplaced:
                 del self.set_aside[tp]

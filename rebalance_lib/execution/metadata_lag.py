@@ -4,7 +4,7 @@ A partition whose move was begun and that seems to rest where it was, one that s
 topic seems to be gone or recreated count as such only after some seconds. Until then they count as moving, or as they
 were. A move that was begun and rests where it was even then was cancelled by somebody else, if the controller had
 accepted it; if its request was lost, it can be submitted again. And one that has ended does not go back: if it seems to
-rest where it began, some seconds after its end, the broker that says so lags.
+rest where it began, or at a stage before, some seconds after its end, the broker that says so lags.
 
 What ended is written to the journal on the way.
 """
@@ -23,6 +23,7 @@ from rebalance_lib.execution.next_moves import Step
 from rebalance_lib.execution.plan_status import Status
 from rebalance_lib.execution.records import journal as events
 from rebalance_lib.execution.records.journal import Journal
+from rebalance_lib.plan.stages import stages
 from rebalance_lib.topology import TopicPartition
 
 LAG_SECONDS = 5.0  # how far a broker's metadata may be behind the controller's
@@ -112,7 +113,7 @@ class MetadataLag:
             return None
         if any(over.done for over in recent):
             return Status.DONE
-        passed = live is not None and any(over.replicas == set(live.replicas) for over in recent)
+        passed = live is not None and any(self._passed(tp, over.replicas, live) for over in recent)
         return Status.MOVING if passed else None
 
     def _see_moving(self, tp: TopicPartition, reassignment: Reassignment | None) -> None:
@@ -126,7 +127,8 @@ class MetadataLag:
         """Whether a move that was begun is over, one way or another."""
         begun = self._begun[tp]
         rests = shown is Status.PENDING and live is not None and begun.replicas == set(live.replicas)
-        if rests and self._recent(tp, shown):
+        passed = shown is Status.PENDING and live is not None and self._passed(tp, begun.replicas, live)
+        if (rests or passed) and self._recent(tp, shown):
             return False
         self._forget(tp)
         del self._begun[tp]
@@ -140,6 +142,15 @@ class MetadataLag:
             copied = self._size(tp) * len(self._job.coming(tp))
             self._journal.note(events.ENDED, partition=str(tp), bytes=copied)
         return True
+
+    def _passed(self, tp: TopicPartition, begun: frozenset[int], live: PartitionMetadata) -> bool:
+        """Whether a partition seems to be where a move of it began, or at a stage before, which another process began.
+
+        A broker may lag behind more than one stage: small partitions pass some in a second.
+        """
+        shown, origin = frozenset(live.replicas), self._job.origins.get(tp, ())
+        way = [frozenset(one) for one in (origin, *stages(origin, self._job.targets[tp]))]
+        return shown == begun or (begun in way and shown in way[: way.index(begun)])
 
     def cancel(self, tp: TopicPartition, reason: str) -> None:
         """The executor itself cancelled this move."""

@@ -1,7 +1,7 @@
 """Where each partition of a plan stands, read from the cluster each time.
 
 A partition is done when its replicas equal the target in order, all of them are in the ISR, and none is being added or
-removed. It is moving when the controller works towards the plan's target or a stage on the way there, pending when it
+removed. It is moving when the controller works towards the plan's target or the next stage on the way, pending when it
 rests where the plan found it, at a stage, or where a cancel left it, missing when its topic is gone, recreated when the
 topic was deleted and created again under the same name (its id tells), and drifted when it is anywhere else: somebody
 else moved it.
@@ -79,7 +79,7 @@ class Ends(NamedTuple):
             return Status.RECREATED
         if reassignment is not None:
             way = stages(origin, target) if origin and self.in_stages else (target,)
-            return Status.MOVING if reassignment.target in way else Status.DRIFTED
+            return Status.MOVING if _goes_on(reassignment, way) else Status.DRIFTED
         if live.replicas == target:
             return Status.DONE if live.in_sync.issuperset(target) else Status.MOVING
         return Status.PENDING if origin is not None and at_rest(live.replicas, origin, target) else Status.DRIFTED
@@ -122,6 +122,17 @@ def _read_once(cluster: Cluster, ends: Ends) -> PlanStatus:
     live = cluster.partitions({tp.topic for tp in ends.targets})
     by_partition = {tp: ends.status(tp, live.get(tp), reassignments.get(tp)) for tp in sorted(ends.targets)}
     return PlanStatus(by_partition, live, reassignments)
+
+
+def _goes_on(reassignment: Reassignment, way: tuple[tuple[int, ...], ...]) -> bool:
+    """Whether a reassignment is to the target, or to a stage from one before: the plan never asks for the way back.
+
+    What replaces a move to the next stage by the stage where it began is such a way back, too.
+    """
+    if reassignment.target not in way or reassignment.target == way[-1]:
+        return reassignment.target in way
+    before = frozenset(reassignment.replicas) - set(reassignment.adding)
+    return all(before != set(here) for here in way[way.index(reassignment.target) :])
 
 
 def at_rest(replicas: tuple[int, ...], origin: tuple[int, ...], target: tuple[int, ...]) -> bool:

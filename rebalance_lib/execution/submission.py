@@ -13,7 +13,8 @@ and the reason is kept in ``blocked``. Of the others, caps and order decide (`re
 made anew at every check; between checks, what ends makes way for the next.
 
 A request is sent once. If its answer is lost, later polls show what became of it. Right before it is sent, and right
-after, it is made sure that nobody has called the run off meanwhile.
+after, it is made sure that nobody has called the run off meanwhile. Where what it was chosen by was not read just now,
+since a broker let it wait, it is read again: what is not as it was chosen waits for the next check.
 """
 
 from __future__ import annotations
@@ -143,7 +144,9 @@ class Submission:
         if not steps:
             return 0
         self._tracker.refresh(step.partition for step in steps)
-        fresh = [again for step in steps if (again := self._again(step)) is not None and self._may_begin(again)]
+        # One that has another sender by now was not counted against its caps: the next check chooses anew.
+        again = [one for step in steps if (one := self._again(step)) is not None and one.sender == step.sender]
+        fresh = [step for step in again if self._may_begin(step)]
         moving = reassigning(self._tracker.status, self._meter.size)
         alive, reserve = situation.alive, situation.settings.disk_reserve
         chosen, crowded = with_disk_space(self._cluster, fresh, moving, alive, reserve)
@@ -152,8 +155,9 @@ class Submission:
 
     def _is_as_chosen(self, step: Step) -> bool:
         again = self._again(step)
-        same = again is not None and (again.replicas, again.receivers) == (step.replicas, step.receivers)
-        return same and self._may_begin(step)
+        if again is None or (again.replicas, again.receivers) != (step.replicas, step.receivers):
+            return False
+        return again.sender == step.sender and self._may_begin(step)  # another sender has caps of its own
 
     def _again(self, step: Step) -> Step | None:
         """The step as it is by what was read just now; None if it is not to be begun any more."""
@@ -244,9 +248,7 @@ class Submission:
                 chosen.append(step)
             else:
                 self.blocked[step.partition] = reason
-        if chosen and not self._tracker.fresh:  # some request took its time, and much may have happened meanwhile
-            self._tracker.refresh(step.partition for step in chosen)
-            chosen = [step for step in chosen if self._is_as_chosen(step)]
+        chosen = self._still_as_chosen(chosen)
         if not chosen or self._called_off():
             return 0
         begun = self._request(chosen)
@@ -257,6 +259,13 @@ class Submission:
             return 0
         return len(begun)
 
+    def _still_as_chosen(self, steps: Sequence[Step]) -> list[Step]:
+        """The steps that are as they were chosen; if some request took its time, much may have happened meanwhile."""
+        if not steps or self._tracker.fresh:
+            return list(steps)
+        self._tracker.refresh(step.partition for step in steps)
+        return [step for step in steps if self._is_as_chosen(step)]
+
     def _throttled(self, step: Step) -> ThrottledMove:
         live = self._tracker.status.live[step.partition]
         return ThrottledMove(step.partition, live.leader, live.replicas, step.receivers)
@@ -264,6 +273,8 @@ class Submission:
     def _request(self, steps: Sequence[Step]) -> list[Step]:
         """Request steps, once: brokers for log dirs, then the controller for replicas; returns those that may begin."""
         steps = self._with_log_dirs(steps)
+        within = [step for step in steps if step.replicas is None]  # these have begun
+        steps = [*within, *self._still_as_chosen([step for step in steps if step.replicas is not None])]
         targets = {step.partition: step.replicas for step in steps if step.replicas is not None}
         refused: dict[TopicPartition, str] = {}
         try:

@@ -10,7 +10,7 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cli.requests import user_name
 from rebalance_lib.clock import SYSTEM
 from rebalance_lib.execution import Job
-from rebalance_lib.execution.records.execution import EXECUTION, note_begin
+from rebalance_lib.execution.records.execution import BACKUP, EXECUTION, note_begin
 from rebalance_lib.execution.records.journal import REQUEST, read_journal
 from rebalance_lib.execution.requests import read_requests
 from rebalance_lib.plan import Plan
@@ -88,7 +88,7 @@ def test_a_request_that_the_next_run_would_take_is_refused(state, tmp_path, comm
     words = [command, tmp_path / "plan.json", *(["--moves-in", 3] if command == "adjust" else [])]
     free = invoke(*words)
     assert (free.code, "no run is under way" in free.err, "kafka-rebalance run" in free.err) == (1, True, True)
-    state.remove_files([EXECUTION])
+    state.remove_files([EXECUTION, BACKUP])
     with state.locked():  # by a run that has not begun yet, or by another command
         early = invoke(*words)
     assert (early.code, "has not begun yet" in early.err) == (1, True)

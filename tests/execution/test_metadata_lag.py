@@ -32,9 +32,9 @@ class Shown:
         self.lag = MetadataLag(job, self.journal, lambda _: 7, self.clock)
         self._artifacts = artifacts
 
-    def begin(self, *replicas, accepted=True):
+    def begin(self, *replicas, accepted=True, here=(1, 2)):
         step = Step(TP, 1, (3,), 1, replicas=replicas)
-        self.lag.begin([step], {TP: live(1, 2)}, accepted=accepted)
+        self.lag.begin([step], {TP: live(*here)}, accepted=accepted)
 
     def debounce(self, status, *replicas, reassignment=None):
         return self.lag.debounce(TP, status, live(*replicas) if replicas else None, reassignment)
@@ -66,6 +66,18 @@ def test_a_stage_that_has_just_ended_does_not_begin_again(tmp_path):
     assert shown.debounce(Status.PENDING, 3, 2) is Status.PENDING  # for the next stage
     assert shown.debounce(Status.PENDING, 1, 2) is Status.MOVING
     assert shown.debounce(Status.PENDING, 3, 2) is Status.PENDING
+
+
+def test_a_stage_that_an_earlier_process_has_just_brought_to_its_end_does_not_begin_again(tmp_path):
+    shown = Shown(Artifacts.at(tmp_path), [3, 4, 5])
+    shown.begin(4, 3, here=(1, 3))  # brokers showed the end of the first stage to this process
+    assert shown.debounce(Status.PENDING, 1, 2) is Status.MOVING, "a broker lags behind both stages"
+    assert shown.debounce(Status.PENDING, 4, 3) is Status.PENDING
+    assert shown.debounce(Status.PENDING, 1, 2) is Status.MOVING
+    assert shown.debounce(Status.PENDING, 1, 3) is Status.MOVING
+    shown.clock.advance(LAG_SECONDS + 1)
+    assert shown.debounce(Status.PENDING, 1, 2) is Status.PENDING, "somebody else moved it back"
+    assert shown.lag.cancelled == []
 
 
 def test_an_accepted_move_that_rests_where_it_was_is_cancelled_only_after_the_lag(shown):

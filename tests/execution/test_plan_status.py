@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
 from rebalance_lib.clock import SYSTEM
+from rebalance_lib.cluster import PartitionMetadata, Reassignment
 from rebalance_lib.execution import plan_status as status_module
-from rebalance_lib.execution.plan_status import PlanStatus, Status, read_status
+from rebalance_lib.execution.plan_status import Ends, PlanStatus, Status, read_status
 from rebalance_lib.plan import Plan
 from rebalance_lib.topology import TopicPartition
 
@@ -37,3 +40,17 @@ def test_what_stays_drifted_is_drifted(monkeypatch):
 def test_what_is_right_at_once_is_read_once(monkeypatch):
     fine = {A: Status.DONE, B: Status.DONE}
     assert read(monkeypatch, fine, {A: Status.DRIFTED, B: Status.DRIFTED}) == fine
+
+
+@pytest.mark.parametrize(
+    ("reassignment", "status"),
+    [
+        (Reassignment((1, 4, 2), adding=(4,), removing=(2,)), Status.MOVING),  # the first stage
+        (Reassignment((4, 3, 1), adding=(3,), removing=(1,)), Status.MOVING),  # the second, to the target
+        (Reassignment((1, 4, 3), adding=(1,), removing=(3,)), Status.DRIFTED),  # back from the target to the first
+        (Reassignment((1, 4, 3), adding=(3,), removing=(3,)), Status.DRIFTED),  # replaces the second, back to the first
+    ],
+)
+def test_a_reassignment_back_to_a_stage_is_somebody_elses(reassignment, status):
+    live = PartitionMetadata(reassignment.replicas, frozenset({4}), 4, internal=False)
+    assert Ends({A: (4, 3)}, {A: (1, 2)}).status(A, live, reassignment) is status

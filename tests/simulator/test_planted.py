@@ -21,7 +21,7 @@ FOUND: dict[str, tuple[int, str]] = {
     "unknown size counts as zero": (804, "caps"),
     "one batch is not listed": (3, "throttled"),
     "deleted lists are not set again": (193, "throttled"),
-    "deleted rates are not set again": (95, "throttled"),
+    "deleted rates are not set again": (253, "throttled"),
     "returned broker gets no rate": (2912, "throttled"),
     "entries of ended moves stay": (8, "listed"),
     "rate of somebody else is replaced": (51, "throttles"),

@@ -3,6 +3,9 @@
 By its id, a topic that is deleted and created again under the same name is known from the one that was planned; one
 that was missing then has an id that no topic has. The time is what a maximum run time counts from. Both outlive the
 process; a run that was finalized begins anew next time.
+
+There are two copies, as of saved throttles, each written through to the disk: if one is damaged, the other one counts.
+Ids that are taken anew when a topic was created again would make the new topic the planned one.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from rebalance_lib.execution.plan_status import Ends
 from rebalance_lib.execution.requests import forget_requests, read_requests
 from rebalance_lib.topology import TopicPartition
 
-EXECUTION = "execution.json"
+EXECUTION, BACKUP = "execution.json", "execution.backup.json"
 MISSING_ID = "missing"  # of a topic that was not there when the run began: whatever has its name later is another one
 
 
@@ -51,8 +54,8 @@ def note_begin(
     """
     known = read_execution(job.artifacts)
     if known is not None and known.digest == job.plan.digest and not known.ended:
-        if in_stages and not known.in_stages:
-            known = replace(known, in_stages=True)
+        if (in_stages and not known.in_stages) or _read(job.artifacts, EXECUTION) is None:
+            known = replace(known, in_stages=in_stages or known.in_stages)
             _write(job.artifacts, known)
         return known
     topics = {tp.topic for tp in job.targets}
@@ -72,11 +75,15 @@ def note_end(artifacts: Artifacts) -> None:
 
 
 def read_execution(artifacts: Artifacts) -> Execution | None:
-    """What is noted; None if nothing is, or it is damaged: then the ids are taken anew."""
-    if not artifacts.exists(EXECUTION):
+    """What is noted, from whichever copy is whole; None if there is none: then the ids are taken anew."""
+    return _read(artifacts, EXECUTION) or _read(artifacts, BACKUP)
+
+
+def _read(artifacts: Artifacts, name: str) -> Execution | None:
+    if not artifacts.exists(name):
         return None
     try:
-        content: Any = artifacts.read_json(EXECUTION)
+        content: Any = artifacts.read_json(name)
         started = datetime.fromisoformat(content["started_at"])
         ids = {str(topic): str(one) for topic, one in content["topic_ids"].items()}
         cluster_id, digest = str(content["cluster_id"]), str(content["digest"])
@@ -102,15 +109,13 @@ def planned_ends(job: Job, *, in_stages: bool = True) -> Ends:
 
 
 def _write(artifacts: Artifacts, execution: Execution) -> None:
-    artifacts.write_json(
-        EXECUTION,
-        {
-            "cluster_id": execution.cluster_id,
-            "digest": execution.digest,
-            "started_at": execution.started_at.isoformat(),
-            "topic_ids": dict(execution.topic_ids),
-            "in_stages": execution.in_stages,
-            "ended": execution.ended,
-        },
-        durable=True,
-    )
+    content = {
+        "cluster_id": execution.cluster_id,
+        "digest": execution.digest,
+        "started_at": execution.started_at.isoformat(),
+        "topic_ids": dict(execution.topic_ids),
+        "in_stages": execution.in_stages,
+        "ended": execution.ended,
+    }
+    for name in (BACKUP, EXECUTION):
+        artifacts.write_json(name, content, durable=True)

@@ -4,7 +4,8 @@ A move is throttled before it begins: its brokers get the rate, then its entries
 has ended its entries leave, since Kafka would throttle any follower that is listed, also one that catches up after a
 restart. Rates stay on the brokers until the run ends.
 
-    before moves begin   `prepare`: rates on brokers that have none of ours, and what is new in the lists
+    before moves begin   `prepare`: rates on brokers that have none of ours, and what is new in the lists; rates that
+                         were not read for some seconds are read again
     at every check       `maintain`: what others removed is set again, what ended leaves, a new rate is set
 
 A move whose leader or receiver does not take the rate does not begin, and is not listed. Where somebody else set
@@ -42,6 +43,7 @@ from rebalance_lib.execution.throttles.saved import SavedThrottles, open_saved
 from rebalance_lib.topology import TopicPartition
 
 FOREIGN = "foreign"  # in place of a rate: somebody else's is there, and stays
+READ_AGAIN_SECONDS = 10.0  # after which rates are read again before moves begin: a check takes longer if brokers hang
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class ThrottleMaintainer:
         self._log = log
         self._known: SavedThrottles | None = None
         self._confirmed: dict[tuple[int, str], str] = {}  # rates that brokers took, or that are somebody else's
+        self._read_at = float("-inf")  # when brokers were last asked for their rates
         self._listed_at: float | None = None  # when entries were last added to lists
         self._refusing: set[str] = set()  # topics that are known not to take a change, while moves are under way
         self.foreign: dict[int, int] = {}
@@ -110,6 +113,8 @@ class ThrottleMaintainer:
             not let its throttled replicas be listed; these must not begin.
         """
         copying = [move for move in moves if move.receivers and rates.between_brokers is not None]
+        if rates.by_key() and self._cluster.clock.monotonic() - self._read_at > READ_AGAIN_SECONDS:
+            self._maintain_rates(rates, alive)
         new = self._lacking(copying, within, rates, alive)
         without_rate = self._set({}, new, rates).brokers if new else {}
         unthrottled: dict[TopicPartition | int | str, str] = {
@@ -312,12 +317,16 @@ class ThrottleMaintainer:
     def _maintain_rates(self, rates: Rates, alive: Collection[int]) -> None:
         """Our brokers have the rate that is wanted now, but for those where somebody else set another one."""
         self.foreign, self.silent = {}, frozenset()
+        self._read_at = self._cluster.clock.monotonic()
         by_key = rates.by_key()
         ours = {broker: noted for broker, noted in self._saved.brokers.items() if broker in alive}
         if not ours or not by_key:
             return
         found = fresh_configs(self._cluster, sorted(ours), sorted(by_key))
         self.silent = frozenset(ours.keys() - found.keys())
+        for broker in self.silent:  # somebody may have deleted its rate: no move begins before it has taken it again
+            for key in by_key:
+                self._confirmed.pop((broker, key), None)
         changes: dict[int, dict[str, str]] = {}
         for broker in sorted(found):
             for key in sorted(ours[broker].keys() & by_key.keys()):
