@@ -28,20 +28,18 @@ class Leading(NamedTuple):
     """What the order of replica lists is judged by."""
 
     offsets: Any
-    broker: Any  # by slot, changed in place, as the next three
-    bytes: Any
-    log_dir: Any
+    broker: Any  # by slot, changed in place, as the next one
     may_lead: Any
     movable: Any  # by partition
     weight: Any  # by load and partition: what its leader takes
-    load: Any  # by load and broker, as the next three
+    base: Any  # by load and broker, as the next four: what its replicas take, whoever leads
+    load: Any
     low: Any
     high: Any
     unit: Any  # 1 / (share * tolerance)
-    row: Any  # by partition: its topic's in the next three; -1 for none
+    row: Any  # by partition: its topic's in the next two; -1 for none
     topic_leaders: Any  # by row and broker: how many of its partitions the broker leads
-    topic_low: Any  # by row
-    topic_high: Any
+    topic_high: Any  # by row
     topic_weight: float  # what a leader too many of a topic counts, beside one tolerance
     fail_weight: Any  # by load that fails over: what a tolerance too much counts
     fail_unit: Any  # by load that fails over and survivor: 1 / (share * tolerance)
@@ -58,7 +56,11 @@ class Leading(NamedTuple):
 
 @compiled
 def count_all(leading):
-    """Count every partition that has a replica, in loads that are empty."""
+    """Count every partition that has a replica, and nothing else."""
+    leading.load[:] = leading.base
+    leading.topic_leaders[:] = 0
+    leading.inherited[:] = 0
+    leading.inherited_by_rack[:] = 0
     for p in range(len(leading.movable)):
         if leading.offsets[p] < leading.offsets[p + 1] and leading.broker[leading.offsets[p]] >= 0:
             take(leading, p, 1.0)
@@ -182,7 +184,7 @@ def unevenness(leading):
                 total += off * off
     for row in range(len(leading.topic_leaders)):
         for count in leading.topic_leaders[row]:
-            off = max(0, count - leading.topic_high[row], leading.topic_low[row] - count)
+            off = max(0, count - leading.topic_high[row])
             total += leading.topic_weight * off * off
     for r in range(len(leading.inherited)):
         for b in range(leading.load.shape[1]):
@@ -216,10 +218,8 @@ def reserve(leading):
 @compiled
 def swap(leading, first, second):
     """Let two replicas of a list change places."""
-    broker, held, log_dir, may_lead = leading.broker, leading.bytes, leading.log_dir, leading.may_lead
+    broker, may_lead = leading.broker, leading.may_lead
     broker[first], broker[second] = broker[second], broker[first]
-    held[first], held[second] = held[second], held[first]
-    log_dir[first], log_dir[second] = log_dir[second], log_dir[first]
     may_lead[first], may_lead[second] = may_lead[second], may_lead[first]
 
 
@@ -272,7 +272,7 @@ def badness(leading, p):
     if row >= 0:
         for slot in range(begin, end):
             count = leading.topic_leaders[row, leading.broker[slot]] + (1 if slot == begin else 0)
-            off = max(0, count - leading.topic_high[row], leading.topic_low[row] - count)
+            off = max(0, count - leading.topic_high[row])
             total += leading.topic_weight * off * off
     next_one, next_rack = heir(leading, p, False), heir(leading, p, True)
     rack = leading.rack[leader]
@@ -315,7 +315,7 @@ def is_calm(leading, p):
             off += (max(0.0, load - leading.high[r, b], leading.low[r, b] - load) * leading.unit[r, b]) ** 2
         if row >= 0:
             count = leading.topic_leaders[row, b]
-            over = max(0, count - leading.topic_high[row], leading.topic_low[row] - count)
+            over = max(0, count - leading.topic_high[row])
             off += leading.topic_weight * over * over
     if len(leading.inherited):
         next_one, next_rack, rack = heir(leading, p, False), heir(leading, p, True), leading.rack[leader]
