@@ -47,31 +47,37 @@ def order_lists(work: Workspace, movable: Bools | None = None) -> Placement:
     What excluded brokers lead they keep, and they are given nothing else to lead. It is done once more from where it
     ended, until nothing changes: so planning again finds nothing to do.
     """
-    layout = work.layout
-    broker, leader = layout.broker, work.leader
+    layout, leader = work.layout, work.leader
+    start = layout
     movable = work.scope.movable if movable is None else movable
-    for _ in range(ROUNDS):
-        found = _ordered(work, replace(layout, broker=broker), leader, movable)
-        same = np.array_equal(found, broker)
-        broker, leader = found, found[layout.offsets[:-1]]
-        if same:
-            break
-    return Placement(work.model, layout.in_order(broker), leader)
+    for repeat in range(ROUNDS):
+        changeable = movable & ~(work.scope.excluded[leader] & (leader >= 0))
+        chosen = _even_leaders(work, layout, leader, changeable)
+        if repeat and np.array_equal(chosen, leader):
+            break  # lists were reordered from here already, until nothing changed
+        layout = _reordered(work, layout, chosen, changeable)
+        leader = layout.broker[layout.offsets[:-1]]
+    return Placement(work.model, start.in_order(layout.broker), leader)
 
 
-def _ordered(work: Workspace, layout: Layout, leader: NDArray[np.int32], movable: Bools) -> NDArray[np.int32]:
-    """By slot: its broker, with numbers of leaders evened out, then lists reordered."""
-    changeable = movable & ~(work.scope.excluded[leader] & (leader >= 0))
-    share = leader_shares(work, work.scope.may_lead, work.brokers["replicas"].astype(np.float64))
+def _even_leaders(work: Workspace, layout: Layout, leader: NDArray[np.int32], movable: Bools) -> NDArray[np.int32]:
+    """By partition: who shall lead it."""
+    share = _leader_shares(work)
     low, high = (edge.astype(np.int64) for edge in band(share, work.request.tolerance_of(Resource.LEADERS)))
     none = np.zeros(work.model.brokers, np.int64)
-    fields = (layout.offsets, layout.broker, electable(work, layout), leader.copy(), changeable.astype(np.uint8))
+    fields = (layout.offsets, layout.broker, electable(work, layout), leader.copy(), movable.astype(np.uint8))
     leaders = Leaders(*fields, np.round(share, 6), low, high, none)
-    chosen = even_leaders(leaders, even=work.request.weight_of(Resource.LEADERS) > 0)
+    return even_leaders(leaders, even=work.request.weight_of(Resource.LEADERS) > 0)
+
+
+def _reordered(work: Workspace, layout: Layout, leader: NDArray[np.int32], movable: Bools) -> Layout:
+    """The layout, of brokers alone, with leaders first and lists reordered as long as that makes it more even.
+
+    Where a few partitions are so busy that whoever inherits one has too much, these brokers are given less to lead.
+    """
     layout = replace(layout, broker=layout.broker.copy())
-    leader_to_front(layout.offsets, layout.broker, chosen)
-    best = _leading(work, layout, changeable, share)
-    # Where a few partitions are so busy that whoever inherits one has too much, these brokers are given less to lead.
+    leader_to_front(layout.offsets, layout.broker, leader)
+    best = _leading(work, layout, movable, _leader_shares(work))
     least: Uneven = unevenness(best)
     for _ in range(ROUNDS):
         start = best
@@ -79,8 +85,7 @@ def _ordered(work: Workspace, layout: Layout, leader: NDArray[np.int32], movable
             best, least = _better(best, least, reserving=reserving)
         if best is start:
             break
-    ordered: NDArray[np.int32] = best.broker
-    return ordered
+    return replace(layout, broker=best.broker)
 
 
 def _better(leading: Leading, least: Uneven, *, reserving: bool) -> tuple[Leading, Uneven]:
@@ -102,6 +107,10 @@ def _better(leading: Leading, least: Uneven, *, reserving: bool) -> tuple[Leadin
         if found[0] <= least[0]:
             return (tried, found) if sum(found) < sum(least) * (1 - LEAST_GAIN) else (leading, least)
     return leading, least
+
+
+def _leader_shares(work: Workspace) -> Floats:
+    return leader_shares(work, work.scope.may_lead, work.brokers["replicas"].astype(np.float64))
 
 
 def leader_shares(work: Workspace, may_lead: Bools, at_most: Floats) -> Floats:

@@ -96,8 +96,13 @@ class Workspace:
         return cls(model, scope, request, state, resources)
 
     def resumed(self, layout: Layout, leader: NDArray[np.int32]) -> Workspace:
-        """The same, as if the cluster were laid out like this; what depends on sizes alone is not worked out again."""
-        work = Workspace.of(self.model, self.scope, self.request, layout, leader)
+        """The same, as if the cluster were laid out like this; what depends on sizes alone is not worked out again.
+
+        A leader whose replica has left leads no more.
+        """
+        leads = np.zeros(self.model.partitions, np.bool_)
+        leads[np.repeat(np.arange(len(leads)), self.lengths)[layout.broker == np.repeat(leader, self.lengths)]] = True
+        work = Workspace.of(self.model, self.scope, self.request, layout, np.where(leads, leader, np.int32(-1)))
         work.__dict__["order"] = self.order
         return work
 
