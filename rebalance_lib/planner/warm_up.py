@@ -9,6 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from rebalance_lib.planner.candidates import candidates
+from rebalance_lib.planner.compiled.cache import remove_others
 from rebalance_lib.planner.model import ClusterModel
 from rebalance_lib.planner.request import Mode, Request
 from rebalance_lib.topology import BROKERS, REPLICAS, Snapshot
@@ -23,13 +24,14 @@ REQUESTS = (
 
 
 def main() -> None:
-    """Plan in every way that has loops of its own."""
+    """Plan in every way that has loops of its own, and remove what was compiled of other sources."""
     snapshot = tiny_cluster()
     for rates in (None, snapshot.replicas.select(["topic", "partition"]).append_column("write_rate", _ones(snapshot))):
         model = ClusterModel.of(snapshot, rates)
         for request in REQUESTS:
             for one in candidates(model, request):
                 len(one.plan)
+    remove_others()
 
 
 def tiny_cluster() -> Snapshot:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,13 @@ def cache_directory() -> Path:
         return beside / f"loops-{_DIGEST}"
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return home / "kafka-rebalance" / f"loops-{_DIGEST}"
+
+
+def remove_others() -> None:
+    """Remove what is kept of other sources: with every edit and every pulled fix there is more of it."""
+    for directory in _DIRECTORY.parent.glob("loops-*"):
+        if directory != _DIRECTORY:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:

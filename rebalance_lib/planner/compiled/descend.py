@@ -43,6 +43,7 @@ class Aim(NamedTuple):
 
 
 LEAST_GAIN = 1e-6  # in squared tolerances: less is a rounding error
+SCAN_LIMIT = 64  # receivers of a rack that are looked at for one replica, beginning at a place that rotates
 REFRESH = 256  # moves after which the bounds of what a move can gain are worked out anew; they only grow meanwhile
 LEADS = 2.0  # times as dear is a replica that leads, unless its broker leads too many: its leader would have to change
 
@@ -115,6 +116,9 @@ def descend(state, order, aim, price, most_leaders):
                     most += weight[r, p] * downhill.steepest[r, rack]
                 if begin == end or most <= best or (rack != own_rack and in_rack(state, p, slot, rack) + 1 > own):
                     continue
+                if end - begin > SCAN_LIMIT:
+                    begin += p % (end - begin - SCAN_LIMIT + 1)
+                    end = begin + SCAN_LIMIT
                 weigh(downhill, weight[:, p], given, gain, begin, end)
                 if place[s] >= begin and place[s] < end:
                     gain[place[s]] = 0.0

@@ -39,13 +39,14 @@ class Leading(NamedTuple):
     unit: Any  # 1 / (share * tolerance)
     row: Any  # by partition: its topic's in the next two; -1 for none
     topic_leaders: Any  # by row and broker: how many of its partitions the broker leads
-    topic_high: Any  # by row
+    topic_high: Any  # by row, as the next one
+    topic_over: Any  # how many brokers lead more of it than that
     topic_weight: float  # what a leader too many of a topic counts, beside one tolerance
     fail_weight: Any  # by load that fails over: what a tolerance too much counts
     fail_unit: Any  # by load that fails over and survivor: 1 / (share * tolerance)
     leader: Any  # by partition: who led it at the start
     rack: Any  # by broker
-    inherited: Any  # by load that fails over, broker that dies and survivor: what the survivor would inherit
+    inherited: Any  # by broker that dies, survivor and load that fails over: what the survivor would inherit
     inherited_by_rack: Any  # by load that fails over, rack that dies and survivor
     growth: Any  # by load that fails over and broker that dies: what all survivors may have then, over their parts
     growth_by_rack: Any
@@ -59,6 +60,7 @@ def count_all(leading):
     """Count every partition that has a replica, and nothing else."""
     leading.load[:] = leading.base
     leading.topic_leaders[:] = 0
+    leading.topic_over[:] = 0
     leading.inherited[:] = 0
     leading.inherited_by_rack[:] = 0
     for p in range(len(leading.movable)):
@@ -199,12 +201,12 @@ def unevenness(leading):
         for count in leading.topic_leaders[row]:
             off = max(0, count - leading.topic_high[row])
             total += leading.topic_weight * off * off
-    for r in range(len(leading.inherited)):
+    for r in range(len(leading.fail_weight)):
         for b in range(leading.load.shape[1]):
             load, unit = leading.load[r, b], leading.fail_unit[r, b]
             for dead in range(leading.load.shape[1]):
-                if dead != b and leading.inherited[r, dead, b] > 0:
-                    over = leading.inherited[r, dead, b] - limit(leading, r, dead, b, load)
+                if dead != b and leading.inherited[dead, b, r] > 0:
+                    over = leading.inherited[dead, b, r] - limit(leading, r, dead, b, load)
                     total += leading.fail_weight[r] * (max(0.0, over) * unit) ** 2
             for rack in range(leading.inherited_by_rack.shape[1]):
                 if leading.inherited_by_rack[r, rack, b] > 0:
@@ -219,10 +221,10 @@ def reserve(leading):
 
     Numbers of leaders, the first load, stay as even as they are.
     """
-    for r in range(1, len(leading.inherited)):
+    for r in range(1, len(leading.fail_weight)):
         for b in range(leading.load.shape[1]):
             for dead in range(leading.load.shape[1]):
-                inherited = leading.inherited[r, dead, b]
+                inherited = leading.inherited[dead, b, r]
                 if dead != b and inherited > leading.least[r, dead]:
                     left = leading.growth[r, dead] * leading.part[r, b] - inherited
                     leading.high[r, b] = min(leading.high[r, b], max(left, 0.0))
@@ -254,12 +256,16 @@ def take(leading, p, sign):
     leader = leading.broker[leading.offsets[p]]
     for r in range(len(leading.load)):
         leading.load[r, leader] += sign * leading.weight[r, p]
-    if leading.row[p] >= 0:
-        leading.topic_leaders[leading.row[p], leader] += int(sign)
+    row = leading.row[p]
+    if row >= 0:
+        leading.topic_leaders[row, leader] += int(sign)
+        least_over = leading.topic_high[row] + (1 if sign > 0 else 0)
+        if leading.topic_leaders[row, leader] == least_over:
+            leading.topic_over[row] += int(sign)
     next_one, next_rack = heir(leading, p, False), heir(leading, p, True)
-    for r in range(len(leading.inherited)):
+    for r in range(len(leading.fail_weight)):
         if next_one >= 0:
-            leading.inherited[r, leader, next_one] += sign * leading.weight[r, p]
+            leading.inherited[leader, next_one, r] += sign * leading.weight[r, p]
         if next_rack >= 0 and leading.rack[leader] >= 0:
             leading.inherited_by_rack[r, leading.rack[leader], next_rack] += sign * leading.weight[r, p]
 
@@ -293,13 +299,13 @@ def cost_of_failover(leading, p):
     What was inherited before is above its limit or not, whoever inherits this one: only what comes on top counts.
     """
     cost = 0.0
-    if len(leading.inherited):
+    if len(leading.fail_weight):
         leader = leading.broker[leading.offsets[p]]
         next_one, next_rack, rack = heir(leading, p, False), heir(leading, p, True), leading.rack[leader]
-        for r in range(len(leading.inherited)):
+        for r in range(len(leading.fail_weight)):
             if next_one >= 0:
                 most = limit(leading, r, leader, next_one, leading.high[r, next_one])
-                over = leading.inherited[r, leader, next_one] - most
+                over = leading.inherited[leader, next_one, r] - most
                 cost += leading.fail_weight[r] * excess(over, leading.weight[r, p], leading.fail_unit[r, next_one])
             if next_rack >= 0 and rack >= 0:
                 most = limit_by_rack(leading, r, rack, next_rack, leading.high[r, next_rack])
@@ -331,15 +337,14 @@ def is_calm(leading, p):
         for r in range(len(leading.load)):
             load = leading.load[r, b]
             off += (max(0.0, load - leading.high[r, b], leading.low[r, b] - load) * leading.unit[r, b]) ** 2
-        if row >= 0:
-            count = leading.topic_leaders[row, b]
-            over = max(0, count - leading.topic_high[row])
+        if row >= 0 and leading.topic_over[row] > 0:
+            over = max(0, leading.topic_leaders[row, b] - leading.topic_high[row])
             off += leading.topic_weight * over * over
-    if len(leading.inherited):
+    if len(leading.fail_weight):
         next_one, next_rack, rack = heir(leading, p, False), heir(leading, p, True), leading.rack[leader]
-        for r in range(len(leading.inherited)):
+        for r in range(len(leading.fail_weight)):
             if next_one >= 0:
-                over = leading.inherited[r, leader, next_one]
+                over = leading.inherited[leader, next_one, r]
                 over -= limit(leading, r, leader, next_one, leading.high[r, next_one])
                 inherited += leading.fail_weight[r] * (max(0.0, over) * leading.fail_unit[r, next_one]) ** 2
             if next_rack >= 0 and rack >= 0:
