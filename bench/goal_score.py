@@ -115,7 +115,7 @@ def topic_leaders(topic: npt.NDArray[np.int32], leader: Ints, brokers: int) -> f
 
 
 def after_deaths(held: Ints, weight: Floats, part: Floats, dies_with: Ints) -> float:
-    """The most that a survivor leads over its part, over all deaths; those of one number in ``dies_with`` die at once."""
+    """The most that a survivor leads over its part; those of one number in ``dies_with`` die together."""
     leader = first_of(held)
     led = np.bincount(leader[leader >= 0], weight[leader >= 0], minlength=len(part))
     order = np.argsort(np.where(leader >= 0, dies_with[leader], -1), kind="stable")
