@@ -100,15 +100,8 @@ class ThisKernel:
         """Nothing to do: what runs this can run it."""
 
     def command(self, task: Task) -> list[str]:
-        return [
-            sys.executable,
-            "-m",
-            "bench.kernel_plan",
-            MODES[task.scenario],
-            PEER_GOALS,
-            str(task.cluster),
-            str(task.out),
-        ]
+        asked = [MODES[task.scenario], PEER_GOALS]
+        return [sys.executable, "-m", "bench.kernel_plan", *asked, str(task.cluster), str(task.out)]
 
 
 class KafkaGenerate:

@@ -8,8 +8,11 @@
 Every cluster is generated, handed to every planner in turn as a process of its own, and every plan is scored by
 ``bench.score``. The tables go into ``docs/benchmarks.md`` and the charts beside it; ``--render`` writes both again from
 the last runs' figures. There is a part for clusters that know sizes alone, one for clusters with ``--rates`` or
-``--capacities``, and one for runs of ``--planners``: each keeps the last run of its kind. A planner that cannot be installed, fails, or is stopped at the time limit keeps its row with
-the reason; one that was stopped is not tried at larger sizes of the same scenario.
+``--capacities``, and one for runs of ``--planners``: each keeps the last run of its kind.
+
+A planner that cannot be installed, fails, or is stopped at the time limit keeps its row with the reason; one that was
+stopped is not tried at larger sizes of the same scenario. Rebalancer's search ends shortly before the limit by itself,
+with the best that it found.
 """
 
 from __future__ import annotations

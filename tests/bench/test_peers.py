@@ -95,7 +95,7 @@ def test_rebalancer_keeps_racks_and_empties_leaving_brokers(scenario, tmp_path):
 
 def test_without_its_python_rebalancer_says_so(monkeypatch):
     monkeypatch.setattr("bench.peers.find_python", lambda version: None)
-    with pytest.raises(PeerUnavailableError, match="Python 3.12, which is not here"):
+    with pytest.raises(PeerUnavailableError, match=r"Python 3\.12, which is not here"):
         Rebalancer("fast").install()
 
 
