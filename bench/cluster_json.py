@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -114,6 +114,11 @@ class Cluster:
         return [broker.id for broker in self.brokers if broker.id not in leaving]
 
     def write(self, file: Path) -> None:
+        """Write the JSON to a file."""
+        with file.open("wb") as out:
+            self.write_to(out)
+
+    def write_to(self, out: BinaryIO) -> None:
         """Write the JSON."""
         header = {
             "scenario": self.scenario,
@@ -128,11 +133,9 @@ class Cluster:
             "remove": self.remove,
         }
         opening = json.dumps(header, separators=(",", ":")).removesuffix("}")
-        with file.open("wb") as out:
-            out.write(f'{opening},"partitions":['.encode())
-            for number, text in enumerate(self._partition_texts()):
-                out.write(b"," * (number > 0) + text)
-            out.write(b"]}\n")
+        out.write(f'{opening},"partitions":['.encode())
+        out.writelines(b"," * (number > 0) + text for number, text in enumerate(self._partition_texts()))
+        out.write(b"]}\n")
 
     def snapshot(self) -> Snapshot:
         """The cluster as the live one would be seen: in sync, one log dir a broker, no reassignment running."""
