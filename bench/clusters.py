@@ -39,9 +39,9 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -52,9 +52,6 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.placement.striped import rack_alternated
 from rebalance_lib.placement.striped_array import fill_with_racks
 from rebalance_lib.topology import Broker
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SCENARIOS = ("steady", "expand", "decommission", "skew")
 MEDIAN_RATE, HOT_SHARE, HOT_FACTOR = 50_000.0, 0.1, 20.0
@@ -203,7 +200,7 @@ def rates(topic: npt.NDArray[np.int32], p: Parameters) -> Rates:
 def capacities(brokers: int, size: int, p: Parameters) -> list[Mapping[str, int]]:
     """What each broker can take."""
     half_full = 2.0 * size * p.rf / brokers
-    found = []
+    found = list[Mapping[str, int]]()
     for number in range(brokers):
         place = number // p.racks
         network = NETWORK * (2 if place // 2 % 2 else 1)

@@ -81,7 +81,8 @@ def share(cluster: Cluster, targets: Ints, resource: str) -> Floats:
     if cluster.capacities is None or not resource:
         return np.full(len(targets), 1 / len(targets))
     capacity = np.array([cluster.capacities[at][resource] for at in targets], dtype=float)
-    return capacity / capacity.sum()
+    part: Floats = capacity / capacity.sum()
+    return part
 
 
 def most(load: Floats, part: Floats) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -72,11 +71,11 @@ def render(run: Mapping[str, Any], docs: Path, part: str = SIZES_PART) -> None:
     for (partitions, brokers), rows in groupby(run["results"], key=lambda row: (row["partitions"], row["brokers"])):
         of_size = list(rows)
         parts.append(f"### {partitions:,} partitions on {brokers:,} brokers" + HEADINGS[part])
-        panels = {"balance": balance_panels, "time": partial(time_panels, limit=run["limit"])}
-        for kind in panels if part == SIZES_PART else ():
+        drawn = {"balance": balance_panels(of_size), "time": time_panels(of_size, run["limit"])}
+        for kind, panels in drawn.items() if part == SIZES_PART else ():
             name = f"planner-{partitions}-{kind}.svg"
             title = TITLES[kind].format(partitions=f"{partitions:,}")
-            (docs / "images" / name).write_text(chart(panels[kind](of_size), names, title), encoding="utf-8")
+            (docs / "images" / name).write_text(chart(panels, names, title), encoding="utf-8")
             parts.append(f"![{title}](images/{name})")
         for scenario, in_scenario in by_scenario(of_size).items():
             parts.append(f"**{scenario}**")
@@ -168,7 +167,7 @@ def chosen_cells(rows: Sequence[Row]) -> list[list[str]]:
         if row["planner"] == BEFORE:
             found.append([BEFORE, *[""] * 8, *balance, "", ""])
             continue
-        on_processor = row["cpu_seconds"] or planning(row)
+        on_processor = row["cpu_seconds"] or planning(row) or 0.0
         times = [
             seconds(planning(row) or 0.0),
             seconds(row["cpu_seconds"]) if row["cpu_seconds"] else "",

@@ -38,8 +38,6 @@ from rebalance_lib.report.summary import certificate_figures
 from tests.java.reference import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from bench.peers import Planner
     from bench.scenario_file import Scenario
     from rebalance_lib.planner import Candidate, ClusterModel, Request
@@ -128,7 +126,7 @@ def can_be_put_to_peers(scenario: Scenario) -> bool:
     return plain and len(factors) == 1 and not odd and all("rack" in broker for broker in hosts.brokers)
 
 
-def plan_of_peer(peer: Planner, scenario: Scenario) -> Sequence[str]:
+def plan_of_peer(peer: Planner, scenario: Scenario) -> list[str]:
     with tempfile.TemporaryDirectory() as directory:
         file, kind = Path(directory) / "cluster.json", SCENARIO_OF_MODE[scenario.request.mode]
         file.write_bytes(scenario.hosts.document(kind))
