@@ -67,7 +67,7 @@ def test_an_installation_that_fails_says_why():
 def test_the_kernel_alone_plans_in_the_mode_of_the_scenario(scenario, tmp_path):
     cluster = generate(Parameters(scenario=scenario, partitions=200, brokers=9, rates=True, capacities=True))
     cluster.write(tmp_path / "cluster.json")
-    command = ThisKernel().command(Task(tmp_path / "cluster.json", scenario, tmp_path))
+    command = ThisKernel("again").command(Task(tmp_path / "cluster.json", scenario, tmp_path))
     kernel_plan.main(*command[3:])
     figures = score(cluster, parse_plan((tmp_path / "plan.json").read_bytes()))
     assert figures["errors"] == {}
