@@ -38,8 +38,8 @@ KAFKA_UTILS = "4.1.0"
 REBALANCER, REBALANCER_PYTHON = "1.0.4", "3.12"
 TOPICMAPPR = "github.com/DataDog/kafka-kit/v4@latest"
 PEER_GOALS = "disk=0.002,network_in=0.01,replicas=0.002,leaders=0.002,network_out=0.01"
-"""What Rebalancer is asked for. Its search knows no tolerance and goes on to a local optimum; of seven lists tried on two
-other clusters (``expand`` and ``skew``, 10,000 partitions) these tolerances came nearest to what it ended with."""
+"""What Rebalancer is asked for. Its search knows no tolerance and goes on to a local optimum; of seven lists tried on
+two other clusters (``expand`` and ``skew``, 10,000 partitions) these tolerances came nearest to what it ended with."""
 LEFT_TO_WRITE = 0.9
 """Of the limit, what a search may take that returns the best it found when its time is over."""
 MODES = {"expand": "expand", "decommission": "drain", "skew": "balance", "steady": "balance"}
