@@ -28,7 +28,7 @@ from rebalance_lib.plan import parse_plan
 @pytest.mark.programs
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_kafkas_generate_places_every_partition_on_the_targets(scenario, tmp_path):
-    cluster = generate(Parameters(scenario=scenario, partitions=300, brokers=9))
+    cluster = generate(Parameters(scenario=scenario, partitions=300, brokers=9, rates=True, capacities=True))
     cluster.write(tmp_path / "cluster.json")
     peer = KafkaGenerate()
     peer.install()
