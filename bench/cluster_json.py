@@ -13,6 +13,10 @@ The file is one JSON object::
 are the brokers that may hold replicas afterwards. The first of ``replicas`` is the preferred leader; ``size`` is the
 bytes of one replica. Every partition has ``rf`` replicas.
 
+Where rates are known, each partition also has ``write_rate``, what producers write, and ``read_rate``, what consumers
+read, in bytes per second. Where capacities are, each broker has ``"capacity": {"disk": ..., "network_in": ...,
+"network_out": ...}``.
+
 In memory the partitions are columns: a topic is a number until it is written, and the replicas are an array with a row
 per partition. Files are written some thousand partitions at a time and read by Arrow, so that ten million of them
 need no more than the arrays and the text itself.
@@ -22,23 +26,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from rebalance_lib.topology import BROKERS, REPLICAS, Broker, Snapshot
+from rebalance_lib.topology import BROKERS, LOADS, REPLICAS, Broker, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     import numpy.typing as npt
 
 PARTITIONS_AT_ONCE = 1 << 16
 LOG_DIR = "/data"
+CAPACITIES = ("disk", "network_in", "network_out")
 TAKEN_AT = "2026-01-01T00:00:00+00:00"
 """A made-up cluster has no moment; a constant keeps the same arguments giving the same files."""
 
@@ -48,14 +53,18 @@ _PARTITION = pa.struct(
         pa.field("partition", pa.int32()),
         pa.field("replicas", pa.list_(pa.int32())),
         pa.field("size", pa.int64()),
+        pa.field("write_rate", pa.int64()),
+        pa.field("read_rate", pa.int64()),
     ]
 )
+_CAPACITY = pa.struct([pa.field(name, pa.int64()) for name in CAPACITIES])
+_BROKER = pa.struct([pa.field("id", pa.int32()), pa.field("rack", pa.string()), pa.field("capacity", _CAPACITY)])
 _DOCUMENT = pa.schema(
     [
         pa.field("scenario", pa.string()),
         pa.field("seed", pa.int64()),
         pa.field("rf", pa.int32()),
-        pa.field("brokers", pa.list_(pa.struct([pa.field("id", pa.int32()), pa.field("rack", pa.string())]))),
+        pa.field("brokers", pa.list_(_BROKER)),
         pa.field("targets", pa.list_(pa.int32())),
         pa.field("add", pa.list_(pa.int32())),
         pa.field("remove", pa.list_(pa.int32())),
@@ -65,8 +74,19 @@ _DOCUMENT = pa.schema(
 
 
 @dataclass(frozen=True)
+class Rates:
+    """Bytes per second of each partition, from producers and to consumers."""
+
+    write: npt.NDArray[np.int64]
+    read: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class Cluster:
-    """Brokers and the columns of their partitions; ``topic`` numbers the names in ``topics``."""
+    """Brokers and the columns of their partitions; ``topic`` numbers the names in ``topics``.
+
+    ``capacities`` has what each broker can take, in the order of the brokers; None where that is not known.
+    """
 
     scenario: str
     seed: int
@@ -78,6 +98,8 @@ class Cluster:
     partition: npt.NDArray[np.int32]
     replicas: npt.NDArray[np.int32]
     size: npt.NDArray[np.int64]
+    rates: Rates | None = None
+    capacities: list[Mapping[str, int]] | None = None
 
     def __len__(self) -> int:
         return len(self.size)
@@ -92,22 +114,28 @@ class Cluster:
         return [broker.id for broker in self.brokers if broker.id not in leaving]
 
     def write(self, file: Path) -> None:
+        """Write the JSON to a file."""
+        with file.open("wb") as out:
+            self.write_to(out)
+
+    def write_to(self, out: BinaryIO) -> None:
         """Write the JSON."""
         header = {
             "scenario": self.scenario,
             "seed": self.seed,
             "rf": self.rf,
-            "brokers": [{"id": broker.id, "rack": broker.rack} for broker in self.brokers],
+            "brokers": [
+                {"id": broker.id, "rack": broker.rack} | ({} if capacity is None else {"capacity": capacity})
+                for broker, capacity in zip(self.brokers, self._capacity_of_each(), strict=True)
+            ],
             "targets": self.targets,
             "add": self.add,
             "remove": self.remove,
         }
         opening = json.dumps(header, separators=(",", ":")).removesuffix("}")
-        with file.open("wb") as out:
-            out.write(f'{opening},"partitions":['.encode())
-            for number, text in enumerate(self._partition_texts()):
-                out.write(b"," * (number > 0) + text)
-            out.write(b"]}\n")
+        out.write(f'{opening},"partitions":['.encode())
+        out.writelines(b"," * (number > 0) + text for number, text in enumerate(self._partition_texts()))
+        out.write(b"]}\n")
 
     def snapshot(self) -> Snapshot:
         """The cluster as the live one would be seen: in sync, one log dir a broker, no reassignment running."""
@@ -134,9 +162,10 @@ class Cluster:
             "log_dir": pa.DictionaryArray.from_arrays(np.zeros(len(of_replica), np.int8), [LOG_DIR]).cast(pa.string()),
         }
         disks = [{"path": LOG_DIR, "total_bytes": None, "usable_bytes": None}]
+        same = {"port": 9092, "alive": True, "log_dirs": disks}
         hosts = [
-            {"broker": b.id, "rack": b.rack, "host": f"b{b.id}", "port": 9092, "alive": True, "log_dirs": disks}
-            for b in self.brokers
+            {"broker": b.id, "rack": b.rack, "host": f"b{b.id}", "capacity": capacity, **same}
+            for b, capacity in zip(self.brokers, self._capacity_of_each(), strict=True)
         ]
         return Snapshot(
             cluster_id=f"{self.scenario}-{count}-{self.seed}",
@@ -144,6 +173,18 @@ class Cluster:
             brokers=pa.Table.from_pylist(hosts, BROKERS),
             replicas=pa.table(columns, schema=REPLICAS),
         )
+
+    def loads(self) -> pa.Table | None:
+        """The rates of each partition as a plan takes them; None where they are not known."""
+        if self.rates is None:
+            return None
+        rows = np.lexsort((self.partition, self._rank_of_topic()))
+        topic = self.topics.take(pa.array(self.topic[rows]))
+        rates = (rate[rows].astype(np.float64) for rate in (self.rates.write, self.rates.read))
+        return pa.table([topic, self.partition[rows], *rates], schema=LOADS)
+
+    def _capacity_of_each(self) -> list[Mapping[str, int]] | list[None]:
+        return [None] * len(self.brokers) if self.capacities is None else self.capacities
 
     def _rank_of_topic(self) -> npt.NDArray[np.int64]:
         order = pc.array_sort_indices(self.topics).to_numpy()
@@ -155,6 +196,9 @@ class Cluster:
         for begin in range(0, len(self), PARTITIONS_AT_ONCE):
             part = slice(begin, begin + PARTITIONS_AT_ONCE)
             replicas = [_text(self.replicas[part, place]) for place in range(self.rf)]
+            rates = []
+            if self.rates is not None:
+                rates = [',"write_rate":', _text(self.rates.write[part]), ',"read_rate":', _text(self.rates.read[part])]
             entries = pc.binary_join_element_wise(
                 '{"topic":"',
                 self.topics.take(pa.array(self.topic[part])),
@@ -164,6 +208,7 @@ class Cluster:
                 pc.binary_join_element_wise(*replicas, ","),
                 '],"size":',
                 _text(self.size[part]),
+                *rates,
                 "}",
                 "",
             )
@@ -184,10 +229,13 @@ def read_cluster(file: Path) -> Cluster:
     if not pc.all(pc.equal(pc.list_value_length(lists), rf), min_count=0).as_py():
         raise ValueError(f"{file}: a partition has other than {rf} replicas")
     topic = partitions.field("topic").dictionary_encode()
+    rates = [partitions.field(name) for name in ("write_rate", "read_rate")]
+    brokers = document["brokers"][0].as_py()
+    capacities = [broker["capacity"] for broker in brokers]
     return Cluster(
         scenario=document["scenario"][0].as_py(),
         seed=document["seed"][0].as_py(),
-        brokers=[Broker(broker["id"], broker["rack"]) for broker in document["brokers"][0].as_py()],
+        brokers=[Broker(broker["id"], broker["rack"]) for broker in brokers],
         add=document["add"][0].as_py(),
         remove=document["remove"][0].as_py(),
         topics=topic.dictionary,
@@ -195,6 +243,8 @@ def read_cluster(file: Path) -> Cluster:
         partition=partitions.field("partition").to_numpy(),
         replicas=lists.flatten().to_numpy().reshape(-1, rf),
         size=partitions.field("size").to_numpy(),
+        rates=None if any(rate.null_count for rate in rates) else Rates(*(rate.to_numpy() for rate in rates)),
+        capacities=None if None in capacities else capacities,
     )
 
 

@@ -2,6 +2,7 @@
 
     python -m bench.clusters expand --partitions 100000 --brokers 100 -o cluster.json
     python -m bench.clusters skew --partitions 1000000 --brokers 1000 --snapshot run
+    python -m bench.clusters skew --partitions 10000 --brokers 30 --rates --capacities -o cluster.json
 
 Goal:
     Clusters like real ones in what makes planning hard: many topics of very different width, partitions whose sizes
@@ -24,6 +25,11 @@ Algorithm:
     begins, so all topics are placed in one go. In ``skew`` a partition draws one broker from each rack, heavy ones
     with more weight, and takes the racks in random order; it needs as many racks as replicas.
 
+    ``rates`` are log-normal by topic and by partition and have nothing to do with sizes; a tenth of the topics is hot,
+    and consumers read a topic 0, 1, 2 or 5 times. ``capacities`` have two classes of disks and, independent of them,
+    two of networks, spread over each rack; disks are half full. Both are drawn apart, so that the cluster is the same
+    with and without them.
+
 Example:
     Three brokers in three racks, one topic, start 1 and shift 0: partition 0 is led by the second broker of the ring
     and followed by the third and the first.
@@ -33,6 +39,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,13 +47,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bench.cluster_json import Cluster
+from bench.cluster_json import Cluster, Rates
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.placement.striped import rack_alternated
 from rebalance_lib.placement.striped_array import fill_with_racks
 from rebalance_lib.topology import Broker
 
 SCENARIOS = ("steady", "expand", "decommission", "skew")
+MEDIAN_RATE, HOT_SHARE, HOT_FACTOR = 50_000.0, 0.1, 20.0
+NETWORK = 1_250_000_000
+"""Bytes per second: 10 Gbit/s, and 20 in the larger class."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +79,8 @@ class Parameters:
     remove: int = 1
     skew_fraction: float = 0.2
     skew_factor: float = 2.0
+    rates: bool = False
+    capacities: bool = False
 
     def __post_init__(self) -> None:
         if self.scenario not in SCENARIOS:
@@ -96,6 +108,7 @@ def generate(parameters: Parameters) -> Cluster:
     place = skewed if p.scenario == "skew" else striped
     replicas = place(rng, holding, topic, partition, p)
     digits = max(5, len(str(len(widths))))
+    size = sizes(rng, topic, p)
     return Cluster(
         scenario=p.scenario,
         seed=p.seed,
@@ -106,7 +119,9 @@ def generate(parameters: Parameters) -> Cluster:
         topic=topic,
         partition=partition,
         replicas=replicas,
-        size=sizes(rng, topic, p),
+        size=size,
+        rates=rates(topic, p) if p.rates else None,
+        capacities=capacities(len(brokers), int(size.sum()), p) if p.capacities else None,
     )
 
 
@@ -171,6 +186,29 @@ def sizes(rng: np.random.Generator, topic: npt.NDArray[np.int32], p: Parameters)
     return np.maximum(1, np.rint(p.median_bytes * np.exp(exponent))).astype(np.int64)
 
 
+def rates(topic: npt.NDArray[np.int32], p: Parameters) -> Rates:
+    """What is written to and read from each partition."""
+    rng = np.random.default_rng([p.seed, 7])
+    topics = int(topic[-1]) + 1
+    hot = np.where(rng.random(topics) < HOT_SHARE, HOT_FACTOR, 1.0)
+    by_topic = hot * np.exp(rng.normal(0.0, 1.0, topics))
+    write = MEDIAN_RATE * by_topic[topic] * np.exp(rng.normal(0.0, 0.5, len(topic)))
+    readers = rng.choice([0, 1, 1, 2, 5], topics)
+    return Rates(*(np.rint(rate).astype(np.int64) for rate in (write, write * readers[topic])))
+
+
+def capacities(brokers: int, size: int, p: Parameters) -> list[Mapping[str, int]]:
+    """What each broker can take."""
+    half_full = 2.0 * size * p.rf / brokers
+    found = list[Mapping[str, int]]()
+    for number in range(brokers):
+        place = number // p.racks
+        network = NETWORK * (2 if place // 2 % 2 else 1)
+        disk = int(half_full * (1.5 if place % 2 else 0.75))
+        found.append({"disk": disk, "network_in": network, "network_out": network})
+    return found
+
+
 def write_snapshot(cluster: Cluster, directory: Path) -> None:
     """Write the cluster's tables as ``kafka-rebalance snapshot`` does: brokers.parquet and replicas.parquet."""
     brokers, replicas = cluster.snapshot().tables()
@@ -203,6 +241,8 @@ def main() -> None:
         default = getattr(defaults, name)
         option = f"--{name.replace('_', '-')}"
         parser.add_argument(option, type=type(default), default=default, help=f"{meaning} ({default})")
+    parser.add_argument("--rates", action="store_true", help="give partitions write and read rates")
+    parser.add_argument("--capacities", action="store_true", help="give brokers capacities of two classes")
     parser.add_argument("-o", "--out", type=Path, help="write the JSON here")
     parser.add_argument("--snapshot", type=Path, help="write brokers.parquet and replicas.parquet to this directory")
     options = vars(parser.parse_args())

@@ -28,9 +28,13 @@ _BYTES_A_KILOBYTE = 1024
 
 @dataclass(frozen=True)
 class Measured:
-    """A run from start to end; ``error`` is empty if it ended well, ``over_limit`` says that it was stopped."""
+    """A run from start to end; ``error`` is empty if it ended well, ``over_limit`` says that it was stopped.
+
+    ``cpu_seconds`` is on a processor, over all threads: it does not grow with what else the machine does.
+    """
 
     seconds: float
+    cpu_seconds: float
     peak_bytes: int
     error: str = ""
     over_limit: bool = False
@@ -60,13 +64,13 @@ def run(command: Sequence[str], limit: float) -> Measured:
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         said = output.read().decode(errors="replace").strip()
-    peak = usage.ru_maxrss * _BYTES_A_KILOBYTE
+    used = seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _BYTES_A_KILOBYTE
     if stopped.is_set():
-        return Measured(seconds, peak, f"stopped after {limit:.0f} s", over_limit=True)
+        return Measured(*used, f"stopped after {limit:.0f} s", over_limit=True)
     if process.returncode:
         last = said.splitlines()[-1][:LETTERS_OF_AN_ERROR] if said else "no message"
-        return Measured(seconds, peak, f"ended with {process.returncode}: {last}")
-    return Measured(seconds, peak)
+        return Measured(*used, f"ended with {process.returncode}: {last}")
+    return Measured(*used)
 
 
 def _stop(pid: int, stopped: threading.Event) -> None:

@@ -25,7 +25,7 @@ import pyspark
 from bench.clusters import Parameters, generate, write_snapshot
 from bench.history import generate as generate_history
 from bench.measure import measure
-from bench.peers import PeerUnavailableError, ThisProject, timings
+from bench.peers import PeerUnavailableError, Task, ThisProject, timings
 from bench.scaling_report import AXES, render
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.jobs import compute_placement
@@ -107,7 +107,7 @@ def plan_command(directory: Path, out: Path, *, partitions: int, brokers: int) -
         raise SystemExit(str(error)) from error
     file = directory / "cluster.json"
     generate(Parameters(scenario=SCENARIO, partitions=partitions, brokers=brokers)).write(file)
-    return planner.command(file, SCENARIO, out)
+    return planner.command(Task(file, SCENARIO, out))
 
 
 def fleet_command(directory: Path, count: int) -> list[str]:

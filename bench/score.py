@@ -31,6 +31,9 @@ Right or wrong:
                                            changed replication factors; a plan that names a partition or a broker
                                            twice is refused when it is read
 
+Goals:
+    ``goals``                              how near to each goal, by capacity, rate and failure: ``bench.goal_score``
+
 The least possible load:
     A partition of ``rf`` replicas puts at most ``ceil(rf / racks)`` of them into a rack, so a rack takes at most that
     many copies of everything, and brokers of a small rack cannot take more than their share of it. The level to which
@@ -55,6 +58,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.cluster_json import read_cluster
+from bench.goal_score import goal_figures
 from rebalance_lib.plan import Plan, parse_plan
 from rebalance_lib.plan.columns import Lists, find_sorted, partition_keys
 
@@ -111,6 +115,7 @@ def score(cluster: Cluster, plan: Plan) -> dict[str, Any]:
         **cost(outcome),
         **balance(outcome),
         **faults(outcome),
+        "goals": goal_figures(cluster, outcome.new_at),
     }
 
 
@@ -276,6 +281,8 @@ def show(figures: Mapping[str, Any]) -> str:
     for name in ("bytes", "replicas", "leaders"):
         before, after = (figures[when][name]["max_over_mean"] for when in ("before", "after"))
         lines.append(f"{name:10}{before:14.4f}{after:14.4f}{figures[f'{name}_over_best']:16.4f}")
+    measured = {name: value for name, value in figures["goals"].items() if value is not None}
+    lines.append("goals: " + ", ".join(f"{name} {value:.4f}" for name, value in measured.items()))
     lines.append(f"rack violations {figures['rack_violations']}, errors {figures['errors'] or 'none'}")
     return "\n".join(lines)
 

@@ -75,10 +75,13 @@ public final class KafkaGenerate {
             int id = -1;
             String rack = null;
             while (parser.nextToken() == JsonToken.FIELD_NAME) {
-                if (parser.currentName().equals("id"))
-                    id = parser.nextIntValue(-1);
-                else
-                    rack = parser.nextTextValue();
+                String field = parser.currentName();
+                parser.nextToken();
+                switch (field) {
+                    case "id" -> id = parser.getIntValue();
+                    case "rack" -> rack = parser.getValueAsString();
+                    default -> parser.skipChildren();
+                }
             }
             racks.put(id, rack);
         }

@@ -12,7 +12,7 @@ from bench.cluster_json import read_cluster
 from bench.clusters import SCENARIOS, Parameters, generate, striped, write_snapshot
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.placement import assign_replicas_array
-from rebalance_lib.topology import Broker, Snapshot
+from rebalance_lib.topology import Broker, Snapshot, parse_cluster
 
 SMALL = Parameters(scenario="steady", partitions=600, brokers=9, topic_max=40)
 
@@ -90,6 +90,28 @@ def test_a_file_reads_back_as_it_was(scenario, tmp_path):
     for name in ("partition", "replicas", "size"):
         assert np.array_equal(getattr(read, name), getattr(cluster, name))
     assert read.topics.take(read.topic).equals(cluster.topics.take(cluster.topic))
+
+
+def test_rates_and_capacities_read_back_as_they_were(tmp_path):
+    cluster = small("skew", rates=True, capacities=True)
+    cluster.write(tmp_path / "cluster.json")
+    read = read_cluster(tmp_path / "cluster.json")
+    assert read.capacities == cluster.capacities
+    assert np.array_equal(read.rates.write, cluster.rates.write)
+    assert np.array_equal(read.rates.read, cluster.rates.read)
+
+
+def test_rates_and_capacities_are_what_the_planner_reads_of_the_same_cluster(tmp_path):
+    plain, cluster = small("expand"), small("expand", rates=True, capacities=True)
+    assert np.array_equal(plain.replicas, cluster.replicas)
+    assert np.array_equal(plain.size, cluster.size)
+    cluster.write(tmp_path / "cluster.json")
+    read = parse_cluster((tmp_path / "cluster.json").read_bytes())
+    assert read.loads.equals(cluster.loads())
+    capacities = cluster.snapshot().brokers["capacity"].to_pylist()
+    assert read.snapshot.brokers["capacity"].to_pylist() == capacities
+    assert len({capacity["disk"] for capacity in capacities}) == len({c["network_in"] for c in capacities}) == 2
+    assert plain.loads() is None
 
 
 def test_a_file_is_plain_json(tmp_path):
