@@ -21,6 +21,7 @@ from rebalance_lib.planner.compiled.cache import compiled, inlined
 
 LEAST_GAIN = 1e-9  # less is a rounding error
 LEAST = 0.01  # of a squared tolerance: what survivors may inherit too much of without a change of followers
+PASSED = 8  # partitions that a follower leads are passed by for each that may be swapped
 CHANGE = 0.1  # of a squared tolerance: another leader is worth that much, another order of followers anything
 
 
@@ -132,12 +133,13 @@ def swap_leaders(leading, looked):
             d = leading.broker[slot]
             if not leading.may_lead[slot]:
                 continue
-            q, tried = first[d], 0
-            while q >= 0 and tried < looked:
+            q, tried, passed = first[d], 0, 0
+            while q >= 0 and tried < looked and passed < PASSED * looked:
+                passed += 1
                 at = leading.offsets[q]
                 if leading.broker[at] == d and q != p:
                     for other in range(at + 1, leading.offsets[q + 1]):
-                        if leading.broker[other] == s and leading.may_lead[other]:
+                        if leading.broker[other] == s and leading.may_lead[other] and helps(leading, p, q, s, d):
                             tried += 1
                             found = gain_of_swap(leading, p, slot, q, other)
                             if found > best + LEAST_GAIN:
@@ -153,7 +155,29 @@ def swap_leaders(leading, looked):
     return swaps
 
 
-@compiled
+@inlined
+def helps(leading, p, q, s, d):
+    """Whether no load of two brokers is further outside of its limits, all together, once s leads q, and d leads p.
+
+    Now d leads q, and p is counted nowhere.
+    """
+    more = 0.0
+    for r in range(len(leading.load)):
+        given, taken = leading.weight[r, p], leading.weight[r, q]
+        u, v = leading.unit[r, s] ** 2, leading.unit[r, d] ** 2
+        more += (outside(leading, r, s, taken) ** 2 - outside(leading, r, s, given) ** 2) * u
+        more += (outside(leading, r, d, given - taken) ** 2 - outside(leading, r, d, 0.0) ** 2) * v
+    return more <= 0.0
+
+
+@inlined
+def outside(leading, r, b, more):
+    """How far a broker is outside of its limits with so much more."""
+    load = leading.load[r, b] + more
+    return max(0.0, load - leading.high[r, b], leading.low[r, b] - load)
+
+
+@inlined
 def gain_of_swap(leading, p, slot, q, other):
     """How much less is outside of its limits if p, which is counted nowhere now, and q change their leaders."""
     begin, at = leading.offsets[p], leading.offsets[q]
@@ -168,7 +192,7 @@ def gain_of_swap(leading, p, slot, q, other):
     return before - after
 
 
-@compiled
+@inlined
 def both(leading, p, q):
     """What it costs to count two partitions that are counted nowhere now."""
     cost = cost_of(leading, p)
