@@ -93,6 +93,7 @@ class Goal:
     name: str
     explained: str
     hard: bool = False
+    of_cluster: bool = False  # where there are sets of brokers, it is about all of them together
 
     def measure(self, view: View) -> float | None:
         """How far a cluster is from the goal: 1 is ideal; None where it says nothing."""
