@@ -15,7 +15,7 @@ from rebalance_lib.planner.compiled.compare import leader_to_front
 from rebalance_lib.planner.compiled.leaders import Leaders
 from rebalance_lib.planner.compiled.order import Leading, count_all, order_replicas, reserve, swap_leaders, unevenness
 from rebalance_lib.planner.leaders import even_leaders
-from rebalance_lib.planner.resources import LED, Resource, known_resources, per_leader, per_replica, weights
+from rebalance_lib.planner.resources import LED, Resource, known_resources, per_leader, per_replica, shared_out, weights
 from rebalance_lib.planner.shares import band, even_shares
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace, load_by_broker
 
@@ -33,6 +33,8 @@ PASSES = 3  # more change next to nothing
 SWAPPED, LOOKED = 20_000, 64  # partitions: where there are more, single changes find a way
 MOST_BROKERS = 3_000  # beyond, a table of all pairs of brokers is too large to look at failures
 SCALE = 128.0  # of weights: an order of lists must gain as much as `CHANGE` in ``compiled.order``
+CHANGED = ("broker", "may_lead", "load", "high", "topic_leaders", "inherited", "inherited_by_rack")
+"""Which arrays of `Leading` a try writes to."""
 FAILOVER = {Resource.LEADERS: 0.27, Resource.NETWORK_OUT: 0.8}
 """Which part of its tolerance a survivor may be above its share once a broker or a rack has died: leaders can be had
 more even than what they send, where single partitions are large.
@@ -46,74 +48,69 @@ def order_lists(work: Workspace, movable: Bools | None = None) -> Placement:
     ended, until nothing changes: so planning again finds nothing to do.
     """
     layout, leader = work.layout, work.leader
+    start = layout
     movable = work.scope.movable if movable is None else movable
-    for _ in range(ROUNDS):
-        found = _ordered(work, layout, leader, movable)
-        same = np.array_equal(found.broker, layout.broker)
-        layout, leader = found, found.broker[found.offsets[:-1]]
-        if same:
-            break
-    return Placement(work.model, layout, leader)
+    for repeat in range(ROUNDS):
+        changeable = movable & ~(work.scope.excluded[leader] & (leader >= 0))
+        chosen = _even_leaders(work, layout, leader, changeable)
+        if repeat and np.array_equal(chosen, leader):
+            break  # lists were reordered from here already, until nothing changed
+        layout = _reordered(work, layout, chosen, changeable)
+        leader = layout.broker[layout.offsets[:-1]]
+    return Placement(work.model, start.in_order(layout.broker), leader)
 
 
-def _ordered(work: Workspace, layout: Layout, leader: NDArray[np.int32], movable: Bools) -> Layout:
-    """A copy of the layout with numbers of leaders evened out, then lists reordered."""
-    layout = replace(layout, broker=layout.broker.copy(), bytes=layout.bytes.copy(), log_dir=layout.log_dir.copy())
-    changeable = movable & ~(work.scope.excluded[leader] & (leader >= 0))
-    share = leader_shares(work, work.scope.may_lead, work.brokers["replicas"].astype(np.float64))
+def _even_leaders(work: Workspace, layout: Layout, leader: NDArray[np.int32], movable: Bools) -> NDArray[np.int32]:
+    """By partition: who shall lead it."""
+    share = _leader_shares(work)
     low, high = (edge.astype(np.int64) for edge in band(share, work.request.tolerance_of(Resource.LEADERS)))
     none = np.zeros(work.model.brokers, np.int64)
-    fields = (layout.offsets, layout.broker, electable(work, layout), leader.copy(), changeable.astype(np.uint8))
+    fields = (layout.offsets, layout.broker, electable(work, layout), leader.copy(), movable.astype(np.uint8))
     leaders = Leaders(*fields, np.round(share, 6), low, high, none)
-    chosen = even_leaders(leaders, even=work.request.weight_of(Resource.LEADERS) > 0)
-    leader_to_front(layout.offsets, layout.broker, layout.bytes, layout.log_dir, chosen)
-    return _reordered(work, layout, changeable, share)
+    return even_leaders(leaders, even=work.request.weight_of(Resource.LEADERS) > 0)
 
 
-def _reordered(work: Workspace, layout: Layout, movable: Bools, share: Floats) -> Layout:
-    """The layout with lists reordered as long as that makes it more even.
+def _reordered(work: Workspace, layout: Layout, leader: NDArray[np.int32], movable: Bools) -> Layout:
+    """The layout, of brokers alone, with leaders first and lists reordered as long as that makes it more even.
 
     Where a few partitions are so busy that whoever inherits one has too much, these brokers are given less to lead.
     """
-    best, least = layout, _counted(work, layout, movable, share)
+    layout = replace(layout, broker=layout.broker.copy())
+    leader_to_front(layout.offsets, layout.broker, leader)
+    best = _leading(work, layout, movable, _leader_shares(work))
+    least: Uneven = unevenness(best)
     for _ in range(ROUNDS):
         start = best
         for reserving in (False, True):
-            best, least = _better(work, best, least, movable, share, reserving=reserving)
+            best, least = _better(best, least, reserving=reserving)
         if best is start:
             break
-    return best
+    return replace(layout, broker=best.broker)
 
 
-def _better(
-    work: Workspace, layout: Layout, least: Uneven, movable: Bools, share: Floats, *, reserving: bool
-) -> tuple[Layout, Uneven]:
-    """The layout with lists reordered, if that makes it more even and leaves numbers of leaders as even as they are."""
+def _better(leading: Leading, least: Uneven, *, reserving: bool) -> tuple[Leading, Uneven]:
+    """Lists reordered, if that makes it more even and leaves numbers of leaders as even as they are."""
     for strict in (False, True):
         if not any(least):
             break
-        tried = replace(layout, broker=layout.broker.copy(), bytes=layout.bytes.copy(), log_dir=layout.log_dir.copy())
-        leading = _leading(work, tried, movable, share)
-        count_all(leading)
+        tried = leading._replace(**{name: getattr(leading, name).copy() for name in CHANGED})
         if reserving:
-            reserve(leading)
-        changed = order_replicas(leading, PASSES, strict)
-        if work.model.partitions <= SWAPPED:
-            changed += swap_leaders(leading, LOOKED)
+            reserve(tried)
+        changed = order_replicas(tried, PASSES, strict)
+        if len(leading.movable) <= SWAPPED:
+            changed += swap_leaders(tried, LOOKED)
         if not changed:
             break
-        found = _counted(work, tried, movable, share)
+        tried = tried._replace(high=leading.high, leader=tried.broker[tried.offsets[:-1]])
+        count_all(tried)
+        found: Uneven = unevenness(tried)
         if found[0] <= least[0]:
-            return (tried, found) if sum(found) < sum(least) * (1 - LEAST_GAIN) else (layout, least)
-    return layout, least
+            return (tried, found) if sum(found) < sum(least) * (1 - LEAST_GAIN) else (leading, least)
+    return leading, least
 
 
-def _counted(work: Workspace, layout: Layout, movable: Bools, share: Floats) -> Uneven:
-    """What is outside of its limits: leaders, and the rest."""
-    leading = _leading(work, layout, movable, share)
-    count_all(leading)
-    found: Uneven = unevenness(leading)
-    return found
+def _leader_shares(work: Workspace) -> Floats:
+    return leader_shares(work, work.scope.may_lead, work.brokers["replicas"].astype(np.float64))
 
 
 def leader_shares(work: Workspace, may_lead: Bools, at_most: Floats) -> Floats:
@@ -140,7 +137,7 @@ def electable(work: Workspace, layout: Layout) -> NDArray[np.uint8]:
 
 
 def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -> Leading:
-    """Limits and empty loads of all that the order of lists decides."""
+    """Limits and loads of all that the order of lists decides."""
     model, scope = work.model, work.scope
     resources = [one for one in known_resources(model) if one in LED]
     copies = np.diff(layout.offsets)
@@ -152,10 +149,12 @@ def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -
     part = np.array([_part(work, one) for one in resources])
     base = np.array([load_by_broker(layout, per_replica(model, one), model.brokers) for one in resources])
     total = weight.sum(axis=1, keepdims=True) + base.sum(axis=1, keepdims=True)
-    share = part / np.maximum(part.sum(axis=1, keepdims=True), 1e-300) * total
+    share = np.empty_like(base)
     share[0] = leaders
     for number, one in enumerate(resources[1:], 1):
-        share[number] = _with_unknown(work, one, share[number], weight[number], base[number])
+        unknown = np.isnan(weights(model, one)) & scope.may_lead
+        has = base[number] + np.bincount(model.leader, weight[number, : model.partitions], minlength=model.brokers)
+        share[number] = shared_out(float(total[number, 0]), part[number], unknown, has)
     low, high = share * (1 - INNER * tolerance[:, None]), share * (1 + INNER * tolerance[:, None])
     low[0], high[0] = band(leaders, tolerance[0])
     low[1:] = 0.0  # who sends little harms nobody, and may have to inherit much
@@ -170,47 +169,35 @@ def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -
         model.rack, part[fail], total[fail], [_survivor(tolerances, resources[n]) for n in fail]
     )
     least, least_by_rack = _least(model.rack, scope.may_lead, high[fail], [resources[number] for number in fail])
-    return Leading(
+    leading = Leading(
         offsets=layout.offsets,
         broker=layout.broker,
-        bytes=layout.bytes,
-        log_dir=layout.log_dir,
         may_lead=electable(work, layout),
         movable=movable,
         weight=weight,
-        load=base,
+        base=base,
+        load=np.empty_like(base),
         low=low,
         high=high,
         unit=np.sqrt(counts) / np.maximum(share * tolerance[:, None], 1e-3),
         row=row,
-        topic_leaders=np.zeros((rows, model.brokers), np.int32),
-        topic_low=np.zeros(rows, np.int32),
+        topic_leaders=np.empty((rows, model.brokers), np.int32),
         topic_high=(even + np.maximum(1, np.floor(even * tolerances.get("topic_leaders", 0.0) / 2))).astype(np.int32),
         topic_weight=SCALE * request.weight_of("topic_leaders"),
         fail_weight=np.full(len(fail), SCALE * request.weight_of("failover")),
         fail_unit=1 / np.maximum(share * tolerance[:, None], 1e-3)[fail],
         leader=layout.broker[layout.offsets[:-1]],
         rack=model.rack,
-        inherited=np.zeros((len(fail), model.brokers, model.brokers), np.float32),
-        inherited_by_rack=np.zeros((len(fail), work.state.racks, model.brokers)),
+        inherited=np.empty((len(fail), model.brokers, model.brokers), np.float32),
+        inherited_by_rack=np.empty((len(fail), work.state.racks, model.brokers)),
         growth=growth,
         growth_by_rack=growth_by_rack,
         part=part[fail],
         least=least,
         least_by_rack=least_by_rack,
     )
-
-
-def _with_unknown(work: Workspace, resource: Resource, share: Floats, weight: Floats, base: Floats) -> Floats:
-    """Shares where capacities of some are not known: these keep what they have, and the others share the rest."""
-    unknown = np.isnan(weights(work.model, resource)) & work.scope.may_lead
-    if not unknown.any():
-        return share
-    model = work.model
-    led = np.bincount(model.leader, weight[: model.partitions], minlength=model.brokers) + base
-    known = np.where(unknown, 0.0, share)
-    rest = share.sum() - led[unknown].sum()
-    return np.where(unknown, led, known / max(known.sum(), 1e-300) * max(rest, 0.0))
+    count_all(leading)
+    return leading
 
 
 def _survivor(tolerances: dict[str, float], resource: Resource) -> float:

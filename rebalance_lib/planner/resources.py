@@ -104,6 +104,13 @@ def weights(model: ClusterModel, resource: Resource) -> Floats:
     return np.asarray(given / np.nanmean(given[model.alive]), np.float64)
 
 
+def shared_out(total: float, part: Floats, unknown: NDArray[np.bool_], has: Floats) -> Floats:
+    """By broker: its share of a load; one whose part is not known has what it has, and the others share the rest."""
+    known = np.where(unknown, 0.0, part)
+    rest = max(0.0, total - float(has[unknown].sum()))
+    return np.where(unknown, has, known / max(float(known.sum()), 1e-300) * rest)
+
+
 def unknown_capacities(model: ClusterModel) -> dict[Resource, list[int]]:
     """By resource: the live brokers whose capacity is not known, while it is of others."""
     found = {one: np.isnan(weights(model, one)) & model.alive for one in known_resources(model)}

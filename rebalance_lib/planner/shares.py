@@ -21,10 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rebalance_lib.planner.compiled.level import STEPS, Limits, even_level
+
 Floats = NDArray[np.float64]
 
 AIM = 0.1  # how much of the tolerance a plan leaves, once it has to move anything
-_STEPS = 100  # halvings of an interval, unless it can be halved no more
 
 
 def even_shares(
@@ -37,32 +38,13 @@ def even_shares(
     at_most: Floats | None = None,
 ) -> Floats:
     """The most even split of a load over brokers of these weights, within the limits of racks and brokers."""
-    shares = np.zeros_like(weights)
     if not weights.any():
-        return shares
-    floor = np.zeros_like(weights) if at_least is None else at_least
-    ceiling = np.full_like(weights, np.inf) if at_most is None else at_most
-    low, high = 0.0, 1.0
-
-    def split(level: float) -> Floats:
-        asked = np.maximum(np.minimum(level * weights, ceiling), floor)
-        in_rack = np.bincount(rack, asked, minlength=len(rack_limit))
-        scale = np.minimum(1.0, np.divide(rack_limit, in_rack, out=np.ones_like(in_rack), where=in_rack > 0))
-        return asked * scale[rack]
-
-    # Where racks are full to their limits, the sum may stay a rounding error below the total at any level.
-    enough = total * (1 - 1e-12)
-    while split(high).sum() < enough and high * weights.max() < 4 * total * len(weights) + 4:
-        high *= 2
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        if split(middle).sum() >= enough:
-            high = middle
-        else:
-            low = middle
-    return split(high)
+        return np.zeros_like(weights)
+    at_least = np.zeros(len(weights)) if at_least is None else at_least.astype(np.float64)
+    at_most = np.full(len(weights), np.inf) if at_most is None else at_most.astype(np.float64)
+    limits = Limits(weights.astype(np.float64), rack, rack_limit.astype(np.float64), at_least, at_most)
+    shares: Floats = even_level(float(total), limits)
+    return shares
 
 
 def band(share: Floats, tolerance: float) -> tuple[Floats, Floats]:
@@ -119,7 +101,7 @@ def _cut(load: Floats, share: Floats, amount: float) -> NDArray[np.int64]:
         return np.zeros(len(load), np.int64)
     ratio = np.divide(load, np.abs(share), out=np.full(len(load), -np.inf), where=share != 0)
     low, high = np.sign(share.sum()), float(max(ratio.max(), 1.0))
-    for _ in range(_STEPS):
+    for _ in range(STEPS):
         level = (low + high) / 2
         if not low < level < high:
             break

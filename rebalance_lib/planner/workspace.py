@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rebalance_lib.planner.compiled.compare import leader_to_front
+from rebalance_lib.planner.compiled.compare import follow
 from rebalance_lib.planner.compiled.moves import BROKER, PARTITION, SLOT, State
 from rebalance_lib.planner.compiled.sums import fill, held_by_topic, sums
 from rebalance_lib.planner.model import NO_LIMIT, ClusterModel
@@ -37,6 +37,11 @@ class Layout:
     def of(cls, model: ClusterModel) -> Layout:
         """The replicas as they are."""
         return cls(model.offsets, model.broker, model.bytes, model.log_dir)
+
+    def in_order(self, broker: NDArray[np.int32]) -> Layout:
+        """The same replicas, each list in the order that `broker` has its brokers in."""
+        held = (follow(self.offsets, self.broker, broker, values) for values in (self.bytes, self.log_dir))
+        return Layout(self.offsets, broker, *held)
 
     def is_like(self, other: Layout) -> bool:
         """Whether every replica is in the same place, in the same order."""
@@ -91,8 +96,13 @@ class Workspace:
         return cls(model, scope, request, state, resources)
 
     def resumed(self, layout: Layout, leader: NDArray[np.int32]) -> Workspace:
-        """The same, as if the cluster were laid out like this; what depends on sizes alone is not worked out again."""
-        work = Workspace.of(self.model, self.scope, self.request, layout, leader)
+        """The same, as if the cluster were laid out like this; what depends on sizes alone is not worked out again.
+
+        A leader whose replica has left leads no more.
+        """
+        leads = np.zeros(self.model.partitions, np.bool_)
+        leads[np.repeat(np.arange(len(leads)), self.lengths)[layout.broker == np.repeat(leader, self.lengths)]] = True
+        work = Workspace.of(self.model, self.scope, self.request, layout, np.where(leads, leader, np.int32(-1)))
         work.__dict__["order"] = self.order
         return work
 
@@ -165,13 +175,6 @@ class Placement:
     layout: Layout
     leader: NDArray[np.int32]
     kept: int = 0  # partitions that were to change, but are left where they are for the sake of their racks
-
-    @classmethod
-    def of(cls, work: Workspace, leader: NDArray[np.int32]) -> Placement:
-        """What a workspace has come to, with these leaders; where nobody may lead, the first replica stays first."""
-        layout = work.layout
-        leader_to_front(layout.offsets, layout.broker, layout.bytes, layout.log_dir, leader)
-        return cls(work.model, layout, layout.broker[layout.offsets[:-1]])
 
 
 def carried_out(model: ClusterModel, layout: Layout) -> ClusterModel:

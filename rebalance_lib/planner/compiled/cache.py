@@ -39,7 +39,7 @@ def cache_directory() -> Path:
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function small enough to be compiled into each that calls it, which spares them handing over their arrays."""
-    return compiled(function, inline="always")
+    return compiled(function, forceinline=True)
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:

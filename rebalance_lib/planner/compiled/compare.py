@@ -42,7 +42,7 @@ def compare(offsets, broker, log_dir, offsets_after, broker_after, log_dir_after
 
 
 @compiled
-def leader_to_front(offsets, broker, held, log_dir, leader):
+def leader_to_front(offsets, broker, leader):
     """Put the leader at the front of each list, in place; the others keep their order behind it."""
     for p in range(len(leader)):
         begin = offsets[p]
@@ -51,11 +51,23 @@ def leader_to_front(offsets, broker, held, log_dir, leader):
             at += 1
         if leader[p] < 0 or at == offsets[p + 1]:
             continue
-        first, size, place = broker[at], held[at], log_dir[at]
         while at > begin:
-            broker[at], held[at], log_dir[at] = broker[at - 1], held[at - 1], log_dir[at - 1]
+            broker[at] = broker[at - 1]
             at -= 1
-        broker[begin], held[begin], log_dir[begin] = first, size, place
+        broker[begin] = leader[p]
+
+
+@compiled
+def follow(offsets, before, after, values):
+    """What belongs to each replica, once lists are in another order: `before` and `after` have the brokers by slot."""
+    moved = values.copy()
+    for p in range(len(offsets) - 1):
+        for slot in range(offsets[p], offsets[p + 1]):
+            if after[slot] != before[slot]:
+                for old in range(offsets[p], offsets[p + 1]):
+                    if before[old] == after[slot]:
+                        moved[slot] = values[old]
+    return moved
 
 
 @compiled

@@ -22,15 +22,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rebalance_lib.planner.compiled.cache import compiled, inlined
+from rebalance_lib.planner.compiled.cache import compiled
 from rebalance_lib.planner.compiled.moves import (
     NOWHERE,
-    SCAN_LIMIT,
     affordable,
     fits,
     in_rack,
     move,
     receivers_by_rack,
+    with_disk_space,
 )
 
 
@@ -43,16 +43,19 @@ class Aim(NamedTuple):
 
 
 LEAST_GAIN = 1e-6  # in squared tolerances: less is a rounding error
+REFRESH = 256  # moves after which the bounds of what a move can gain are worked out anew; they only grow meanwhile
 LEADS = 2.0  # times as dear is a replica that leads, unless its broker leads too many: its leader would have to change
 
 
-@inlined
-def is_below(load, low, b):
-    """Whether a broker has too little of any resource."""
-    below = False
-    for r in range(len(load)):
-        below |= load[r, b] < low[r, b]
-    return below
+class Downhill(NamedTuple):
+    """The brokers that take, in the order of `Receivers`, so that what each would gain is worked out side by side."""
+
+    load: Any  # by resource and receiver, as all of them
+    low: Any
+    high: Any
+    unit: Any
+    off: Any  # the square of what it is off its aim, in tolerances
+    steepest: Any  # by resource and rack, and over all racks in the last column: the steepest slope
 
 
 @compiled
@@ -65,18 +68,13 @@ def descend(state, order, aim, price, most_leaders):
     partitions, slots, brokers, load, weight = state.partitions, state.slots, state.brokers, state.load, state.weight
     low, high, unit = aim.low, aim.high, aim.unit
     resources, count = load.shape
-    receivers = receivers_by_rack(state, brokers["takes"][:-1])
-    # By resource and rack: the steepest way down, or one that is somewhat steeper. By resource alone: over all racks.
-    steepest = np.zeros((resources, state.racks))
-    anywhere = np.zeros(resources)
-    lacks = np.zeros(count, np.bool_)  # brokers below an aim: the others gain nothing by what they are given
-    for b in range(count):
-        lacks[b] = is_below(load, low, b)
-        if brokers[b].takes:
-            for r in range(resources):
-                slope = 2 * max(0.0, low[r, b] - load[r, b]) * unit[r, b] ** 2
-                steepest[r, brokers[b].rack] = max(steepest[r, brokers[b].rack], slope)
-                anywhere[r] = max(anywhere[r], slope)
+    # One that lacks much, but has no space, would have every replica looked at in vain.
+    receivers = receivers_by_rack(state, with_disk_space(state))
+    place = np.full(count, NOWHERE, np.int64)
+    place[receivers.brokers] = np.arange(len(receivers.brokers))
+    downhill = look_down(state, aim, receivers)
+    relief = 2 * np.maximum(0.0, load - high) * unit**2  # what a broker gains at most by a unit less of a load
+    gain = np.empty(len(receivers.brokers))
     moved = 0
     for p in order:
         if not partitions[p].movable:
@@ -91,6 +89,11 @@ def descend(state, order, aim, price, most_leaders):
                 cost += price * partitions[p].size
                 if partitions[p].leader == s and brokers[s].leads <= most_leaders[s]:
                     cost *= LEADS
+            most = 0.0
+            for r in range(resources):
+                most += weight[r, p] * (relief[r, s] + downhill.steepest[r, state.racks])
+            if most <= cost:
+                continue
             given = 0.0
             most = 0.0
             for r in range(resources):
@@ -99,7 +102,7 @@ def descend(state, order, aim, price, most_leaders):
                 if above > -w or below > -w:
                     u = unit[r, s]
                     given += (max(0.0, above, below) * u) ** 2 - (max(0.0, above - w, below + w) * u) ** 2
-                most += w * anywhere[r]
+                most += w * downhill.steepest[r, state.racks]
             if given + most <= cost:
                 continue
             own_rack = brokers[s].rack
@@ -109,33 +112,79 @@ def descend(state, order, aim, price, most_leaders):
                 begin, end = receivers.begins[rack], receivers.begins[rack + 1]
                 most = given
                 for r in range(resources):
-                    most += weight[r, p] * steepest[r, rack]
+                    most += weight[r, p] * downhill.steepest[r, rack]
                 if begin == end or most <= best or (rack != own_rack and in_rack(state, p, slot, rack) + 1 > own):
                     continue
-                looked = min(end - begin, SCAN_LIMIT)
-                first = begin if looked == end - begin else begin + p % (end - begin)
-                for step in range(looked):
-                    at = first + step
-                    if at >= end:
-                        at -= end - begin
-                    d = receivers.brokers[at]
-                    if given <= best and not lacks[d]:
-                        continue
-                    gain = given
-                    for r in range(resources):
-                        w, u = weight[r, p], unit[r, d]
-                        above, below = load[r, d] - high[r, d], low[r, d] - load[r, d]
-                        gain += (max(0.0, above, below) * u) ** 2 - (max(0.0, above + w, below - w) * u) ** 2
-                    if gain > best and d != s and fits(state, p, d, True):
-                        best, target = gain, d
+                weigh(downhill, weight[:, p], given, gain, begin, end)
+                if place[s] >= begin and place[s] < end:
+                    gain[place[s]] = 0.0
+                while True:
+                    at = begin + np.argmax(gain[begin:end])
+                    if gain[at] <= best:
+                        break
+                    if fits(state, p, receivers.brokers[at], True):
+                        best, target = gain[at], receivers.brokers[at]
+                        break
+                    gain[at] = 0.0
             if target == NOWHERE or not affordable(state, p, slot):
                 continue
             move(state, p, slot, target)
             moved += 1
-            lacks[s], lacks[target] = is_below(load, low, s), is_below(load, low, target)
-            if brokers[s].takes:
-                for r in range(resources):
-                    slope = 2 * max(0.0, low[r, s] - load[r, s]) * unit[r, s] ** 2
-                    steepest[r, own_rack] = max(steepest[r, own_rack], slope)
-                    anywhere[r] = max(anywhere[r], slope)
+            for r in range(resources):
+                relief[r, s] = 2 * max(0.0, load[r, s] - high[r, s]) * unit[r, s] ** 2
+                relief[r, target] = 2 * max(0.0, load[r, target] - high[r, target]) * unit[r, target] ** 2
+            note(downhill, load[:, target], place[target], brokers[target].rack)
+            if place[s] != NOWHERE:
+                note(downhill, load[:, s], place[s], own_rack)
+            if moved % REFRESH == 0:
+                downhill = look_down(state, aim, receivers)
     return moved
+
+
+@compiled
+def look_down(state, aim, receivers):
+    """How much each receiver would gain."""
+    resources, count = len(state.load), len(receivers.brokers)
+    shape = (resources, count)
+    downhill = Downhill(
+        np.empty(shape),
+        np.empty(shape),
+        np.empty(shape),
+        np.empty(shape),
+        np.empty(shape),
+        np.zeros((resources, state.racks + 1)),
+    )
+    for at in range(count):
+        b = receivers.brokers[at]
+        downhill.low[:, at], downhill.high[:, at], downhill.unit[:, at] = aim.low[:, b], aim.high[:, b], aim.unit[:, b]
+        note(downhill, state.load[:, b], at, state.brokers[b].rack)
+    return downhill
+
+
+@compiled
+def note(downhill, load, at, rack):
+    """Write down what a receiver holds now; the steepest slopes only grow by it."""
+    steepest = downhill.steepest
+    for r in range(len(load)):
+        lack = downhill.low[r, at] - load[r]
+        off = max(0.0, load[r] - downhill.high[r, at], lack) * downhill.unit[r, at]
+        slope = 2 * max(0.0, lack) * downhill.unit[r, at] ** 2
+        downhill.load[r, at] = load[r]
+        downhill.off[r, at] = off * off
+        steepest[r, rack] = max(steepest[r, rack], slope)
+        steepest[r, -1] = max(steepest[r, -1], slope)
+
+
+@compiled
+def weigh(downhill, weight, given, gain, begin, end):
+    """What a move gains with each of these receivers; a loop without a branch, so that several are done at once."""
+    found = gain[begin:end]
+    found[:] = given
+    for r in range(len(weight)):
+        w = weight[r]
+        load, low, high = downhill.load[r, begin:end], downhill.low[r, begin:end], downhill.high[r, begin:end]
+        unit, off = downhill.unit[r, begin:end], downhill.off[r, begin:end]
+        for at in range(len(found)):
+            above, below = load[at] + w - high[at], low[at] - load[at] - w
+            outside = max(0.0, above, below) * unit[at]
+            found[at] += off[at] - outside * outside

@@ -16,6 +16,7 @@ from rebalance_lib.planner.compiled.moves import (
     move,
     receivers_by_rack,
     slots_by_broker,
+    with_disk_space,
 )
 
 
@@ -29,7 +30,7 @@ def even_out(state, order, low, high, low_bytes, high_bytes, most_leaders):
     partitions, brokers = state.partitions, state.brokers
     count = len(low)
     moved = 0
-    floor, lack = np.empty(count), np.empty(count)
+    floor, lack, takes = np.empty(count), np.empty(count), with_disk_space(state)
     for turn in range(2):
         givers, takers = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
         for b in range(count):
@@ -37,7 +38,7 @@ def even_out(state, order, low, high, low_bytes, high_bytes, most_leaders):
             floor[b] = high[b] if turn == 0 else middle
             lack[b] = (middle if turn == 0 else low[b]) - brokers[b].replicas
             givers[b] = brokers[b].replicas > floor[b] and brokers[b].gives > 0
-            takers[b] = lack[b] > 0 and brokers[b].takes > 0
+            takers[b] = lack[b] > 0 and takes[b]
         if givers.sum() == 0 or takers.sum() == 0:
             continue
         receivers = receivers_by_rack(state, takers)

@@ -222,6 +222,21 @@ def best_of(state, receivers, counts, fewest, most, lack, p, least, turn):
 
 
 @compiled
+def with_disk_space(state):
+    """By broker: whether it takes, and has disk space for the smallest replica that may move."""
+    smallest = np.int64(1) << 62
+    for p in range(len(state.partitions) - 1):
+        if state.partitions[p].movable:
+            smallest = min(smallest, state.partitions[p].size)
+    takes = state.brokers["takes"][:-1] > 0
+    for b in range(len(takes)):
+        begin, end = state.brokers[b].first_dir, state.brokers[b + 1].first_dir
+        if begin < end and state.free[begin:end].max() < smallest:
+            takes[b] = False
+    return takes
+
+
+@compiled
 def receivers_by_rack(state, takes):
     """The brokers that take, rack by rack."""
     begins = np.zeros(state.racks + 1, np.int64)

@@ -28,20 +28,18 @@ class Leading(NamedTuple):
     """What the order of replica lists is judged by."""
 
     offsets: Any
-    broker: Any  # by slot, changed in place, as the next three
-    bytes: Any
-    log_dir: Any
+    broker: Any  # by slot, changed in place, as the next one
     may_lead: Any
     movable: Any  # by partition
     weight: Any  # by load and partition: what its leader takes
-    load: Any  # by load and broker, as the next three
+    base: Any  # by load and broker, as the next four: what its replicas take, whoever leads
+    load: Any
     low: Any
     high: Any
     unit: Any  # 1 / (share * tolerance)
-    row: Any  # by partition: its topic's in the next three; -1 for none
+    row: Any  # by partition: its topic's in the next two; -1 for none
     topic_leaders: Any  # by row and broker: how many of its partitions the broker leads
-    topic_low: Any  # by row
-    topic_high: Any
+    topic_high: Any  # by row
     topic_weight: float  # what a leader too many of a topic counts, beside one tolerance
     fail_weight: Any  # by load that fails over: what a tolerance too much counts
     fail_unit: Any  # by load that fails over and survivor: 1 / (share * tolerance)
@@ -58,7 +56,11 @@ class Leading(NamedTuple):
 
 @compiled
 def count_all(leading):
-    """Count every partition that has a replica, in loads that are empty."""
+    """Count every partition that has a replica, and nothing else."""
+    leading.load[:] = leading.base
+    leading.topic_leaders[:] = 0
+    leading.inherited[:] = 0
+    leading.inherited_by_rack[:] = 0
     for p in range(len(leading.movable)):
         if leading.offsets[p] < leading.offsets[p + 1] and leading.broker[leading.offsets[p]] >= 0:
             take(leading, p, 1.0)
@@ -68,6 +70,10 @@ def count_all(leading):
 def order_replicas(leading, passes, strict):
     """Change the order of lists until no change helps, or so many passes are over; returns how many changed."""
     changes = 0
+    longest = 0
+    for p in range(len(leading.movable)):
+        longest = max(longest, leading.offsets[p + 1] - leading.offsets[p])
+    leaders, rest = np.empty(longest), np.empty(longest)  # by place in the list: what it costs if that one leads
     for _ in range(passes):
         before = changes
         for p in range(len(leading.movable)):
@@ -75,18 +81,20 @@ def order_replicas(leading, passes, strict):
                 continue
             begin, end = leading.offsets[p], leading.offsets[p + 1]
             take(leading, p, -1.0)
-            (leaders, rest), best_first, best_second = badness(leading, p), -1, -1
-            best = leaders + rest
-            margin = LEAST_GAIN * (1 + best)
+            for slot in range(begin, end):
+                leaders[slot - begin], rest[slot - begin] = cost_of_leader(leading, p, leading.broker[slot])
+            best, best_first, best_second = leaders[0] + rest[0] + cost_of_failover(leading, p), -1, -1
+            margin = LEAST_GAIN * (1 + abs(best))
             for first in range(begin, min(begin + 2, end)):
                 for second in range(first + 1, end):
-                    if first == begin and not leading.may_lead[second]:
+                    leads = second - begin if first == begin else 0
+                    if (leads and not leading.may_lead[second]) or (strict and leaders[leads] > leaders[0] + margin):
                         continue
                     swap(leading, first, second)
-                    found, rest = badness(leading, p)
+                    found = leaders[leads] + rest[leads] + cost_of_failover(leading, p)
                     swap(leading, first, second)
-                    if (not strict or found <= leaders + margin) and found + rest < best - margin:
-                        best, best_first, best_second = found + rest, first, second
+                    if found < best - margin:
+                        best, best_first, best_second = found, first, second
             if best_first >= 0:
                 swap(leading, best_first, best_second)
                 changes += 1
@@ -161,11 +169,18 @@ def gain_of_swap(leading, p, slot, q, other):
 @compiled
 def both(leading, p, q):
     """What it costs to count two partitions that are counted nowhere now."""
-    leaders, rest = badness(leading, p)
+    cost = cost_of(leading, p)
     take(leading, p, 1.0)
-    more_leaders, more = badness(leading, q)
+    cost += cost_of(leading, q)
     take(leading, p, -1.0)
-    return leaders + rest + more_leaders + more
+    return cost
+
+
+@inlined
+def cost_of(leading, p):
+    """What it costs to count a partition, which is counted nowhere now, as its list is ordered."""
+    leaders, rest = cost_of_leader(leading, p, leading.broker[leading.offsets[p]])
+    return leaders + rest + cost_of_failover(leading, p)
 
 
 @compiled
@@ -182,7 +197,7 @@ def unevenness(leading):
                 total += off * off
     for row in range(len(leading.topic_leaders)):
         for count in leading.topic_leaders[row]:
-            off = max(0, count - leading.topic_high[row], leading.topic_low[row] - count)
+            off = max(0, count - leading.topic_high[row])
             total += leading.topic_weight * off * off
     for r in range(len(leading.inherited)):
         for b in range(leading.load.shape[1]):
@@ -213,13 +228,11 @@ def reserve(leading):
                     leading.high[r, b] = min(leading.high[r, b], max(left, 0.0))
 
 
-@compiled
+@inlined
 def swap(leading, first, second):
     """Let two replicas of a list change places."""
-    broker, held, log_dir, may_lead = leading.broker, leading.bytes, leading.log_dir, leading.may_lead
+    broker, may_lead = leading.broker, leading.may_lead
     broker[first], broker[second] = broker[second], broker[first]
-    held[first], held[second] = held[second], held[first]
-    log_dir[first], log_dir[second] = log_dir[second], log_dir[first]
     may_lead[first], may_lead[second] = may_lead[second], may_lead[first]
 
 
@@ -235,7 +248,7 @@ def heir(leading, p, rack):
     return -1
 
 
-@compiled
+@inlined
 def take(leading, p, sign):
     """Count a partition in all loads, or out of them."""
     leader = leading.broker[leading.offsets[p]]
@@ -251,43 +264,48 @@ def take(leading, p, sign):
             leading.inherited_by_rack[r, leading.rack[leader], next_rack] += sign * leading.weight[r, p]
 
 
-@compiled
-def badness(leading, p):
-    """What it costs to count a partition, which is counted nowhere now, as its list is ordered: leaders, the rest."""
-    begin, end = leading.offsets[p], leading.offsets[p + 1]
-    leader = leading.broker[begin]
+@inlined
+def cost_of_leader(leading, p, b):
+    """How much more is outside of limits if a broker leads a partition that is counted nowhere: leaders, the rest."""
     leaders = 0.0
-    total = 0.0 if leader == leading.leader[p] else CHANGE
+    rest = 0.0 if b == leading.leader[p] else CHANGE
     for r in range(len(leading.load)):
-        w = leading.weight[r, p]
-        for slot in range(begin, end):
-            b = leading.broker[slot]
-            load = leading.load[r, b] + (w if slot == begin else 0.0)
-            off = max(0.0, load - leading.high[r, b], leading.low[r, b] - load) * leading.unit[r, b]
-            if r == 0:
-                leaders += off * off
-            else:
-                total += off * off
+        load, high, low = leading.load[r, b], leading.high[r, b], leading.low[r, b]
+        more = load + leading.weight[r, p]
+        before, after = max(0.0, load - high, low - load), max(0.0, more - high, low - more)
+        cost = (after * after - before * before) * leading.unit[r, b] ** 2
+        if r == 0:
+            leaders += cost
+        else:
+            rest += cost
     row = leading.row[p]
     if row >= 0:
-        for slot in range(begin, end):
-            count = leading.topic_leaders[row, leading.broker[slot]] + (1 if slot == begin else 0)
-            off = max(0, count - leading.topic_high[row], leading.topic_low[row] - count)
-            total += leading.topic_weight * off * off
-    next_one, next_rack = heir(leading, p, False), heir(leading, p, True)
-    rack = leading.rack[leader]
-    for r in range(len(leading.inherited)):
-        # What was inherited before is above its limit or not, whoever inherits this one: only what comes on top counts.
-        if next_one >= 0:
-            over = leading.inherited[r, leader, next_one] - limit(
-                leading, r, leader, next_one, leading.high[r, next_one]
-            )
-            total += leading.fail_weight[r] * excess(over, leading.weight[r, p], leading.fail_unit[r, next_one])
-        if next_rack >= 0 and rack >= 0:
-            most = limit_by_rack(leading, r, rack, next_rack, leading.high[r, next_rack])
-            over = leading.inherited_by_rack[r, rack, next_rack] - most
-            total += leading.fail_weight[r] * excess(over, leading.weight[r, p], leading.fail_unit[r, next_rack])
-    return leaders, total
+        over = leading.topic_leaders[row, b] - leading.topic_high[row]
+        if over >= 0:
+            rest += leading.topic_weight * (2 * over + 1)
+    return leaders, rest
+
+
+@inlined
+def cost_of_failover(leading, p):
+    """How much more survivors would inherit above their limits with a partition that is counted nowhere now.
+
+    What was inherited before is above its limit or not, whoever inherits this one: only what comes on top counts.
+    """
+    cost = 0.0
+    if len(leading.inherited):
+        leader = leading.broker[leading.offsets[p]]
+        next_one, next_rack, rack = heir(leading, p, False), heir(leading, p, True), leading.rack[leader]
+        for r in range(len(leading.inherited)):
+            if next_one >= 0:
+                most = limit(leading, r, leader, next_one, leading.high[r, next_one])
+                over = leading.inherited[r, leader, next_one] - most
+                cost += leading.fail_weight[r] * excess(over, leading.weight[r, p], leading.fail_unit[r, next_one])
+            if next_rack >= 0 and rack >= 0:
+                most = limit_by_rack(leading, r, rack, next_rack, leading.high[r, next_rack])
+                over = leading.inherited_by_rack[r, rack, next_rack] - most
+                cost += leading.fail_weight[r] * excess(over, leading.weight[r, p], leading.fail_unit[r, next_rack])
+    return cost
 
 
 @inlined
@@ -315,7 +333,7 @@ def is_calm(leading, p):
             off += (max(0.0, load - leading.high[r, b], leading.low[r, b] - load) * leading.unit[r, b]) ** 2
         if row >= 0:
             count = leading.topic_leaders[row, b]
-            over = max(0, count - leading.topic_high[row], leading.topic_low[row] - count)
+            over = max(0, count - leading.topic_high[row])
             off += leading.topic_weight * over * over
     if len(leading.inherited):
         next_one, next_rack, rack = heir(leading, p, False), heir(leading, p, True), leading.rack[leader]

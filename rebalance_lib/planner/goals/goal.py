@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rebalance_lib.planner.resources import Resource, known_resources, per_leader, per_replica, weights
+from rebalance_lib.planner.resources import Resource, known_resources, per_leader, per_replica, shared_out, weights
 from rebalance_lib.planner.workspace import Layout, load_by_broker
 
 if TYPE_CHECKING:
@@ -47,19 +48,23 @@ class View:
 
     def load(self, resource: Resource) -> Floats:
         """By broker."""
-        if resource is Resource.DISK:
-            return np.bincount(self.layout.broker, self.layout.bytes, minlength=self.model.brokers).astype(np.float64)
-        held = load_by_broker(self.layout, per_replica(self.model, resource), self.model.brokers)
-        led = per_leader(self.model, resource, np.diff(self.layout.offsets))
-        return held + np.bincount(self.leader, led, minlength=self.model.brokers)
+        return self._loads[resource]
+
+    @cached_property
+    def _loads(self) -> dict[Resource, Floats]:
+        model, layout = self.model, self.layout
+        found = {}
+        for one in self.resources:
+            held = load_by_broker(layout, per_replica(model, one), model.brokers)
+            led = per_leader(model, one, np.diff(layout.offsets))
+            found[one] = held + np.bincount(self.leader, led, minlength=model.brokers)
+        found[Resource.DISK] = np.bincount(layout.broker, layout.bytes, minlength=model.brokers).astype(np.float64)
+        return found
 
     def share(self, resource: Resource) -> Floats:
         """By broker: its share of what there is; one whose part is not known, while others' are, has what it has."""
-        load, part = self.load(resource), weights(self.model, resource)
-        unknown = np.isnan(part) & self.stays
-        part = np.where(self.stays & ~unknown, np.nan_to_num(part), 0.0)
-        total = float(load[self.stays & ~unknown].sum())
-        return np.where(unknown, load, part / max(part.sum(), 1e-300) * total)
+        load, part = self.load(resource), np.where(self.stays, weights(self.model, resource), 0.0)
+        return shared_out(float(load[self.stays].sum()), np.nan_to_num(part), np.isnan(part), load)
 
     def parts(self, resource: Resource) -> Floats:
         """By broker: its part of a resource, all of them together 1; what is not known counts as the average."""
@@ -87,7 +92,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Goal:
+class Goal(ABC):
     """Something that a plan aims at."""
 
     name: str
@@ -95,9 +100,9 @@ class Goal:
     hard: bool = False
     of_cluster: bool = False  # where there are sets of brokers, it is about all of them together
 
+    @abstractmethod
     def measure(self, view: View) -> float | None:
         """How far a cluster is from the goal: 1 is ideal; None where it says nothing."""
-        raise NotImplementedError
 
     def limit(self, view: View) -> float:
         """Up to which measure the goal is met."""

@@ -20,7 +20,7 @@ from rebalance_lib.planner.compiled.leaders import Leaders
 from rebalance_lib.planner.leaders import even_leaders
 from rebalance_lib.planner.order import electable
 from rebalance_lib.planner.shares import band, even_shares
-from rebalance_lib.planner.workspace import Layout, Placement
+from rebalance_lib.planner.workspace import Placement
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,9 +40,9 @@ def spread_topic_leaders(work: Workspace, placement: Placement, movable: NDArray
         leader[rows] = _spread(
             np.r_[0, ends].astype(np.int64), layout.broker[slots], may_lead[slots], leader[rows], movable[rows]
         )
-    broker, held, log_dir = layout.broker.copy(), layout.bytes.copy(), layout.log_dir.copy()
-    leader_to_front(layout.offsets, broker, held, log_dir, leader)
-    return Placement(work.model, Layout(layout.offsets, broker, held, log_dir), broker[layout.offsets[:-1]])
+    broker = layout.broker.copy()
+    leader_to_front(layout.offsets, broker, leader)
+    return Placement(work.model, layout.in_order(broker), broker[layout.offsets[:-1]])
 
 
 def _crowded(
