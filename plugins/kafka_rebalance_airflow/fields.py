@@ -122,6 +122,11 @@ def request_params() -> dict[str, Param]:
             maximum=1.0,
             section=WHAT,
         ),
+        "leader_racks": _list(
+            "Racks of leaders",
+            "Leaders are kept in these racks, one per line, where a partition has a replica in sync there. Empty: all.",
+            WHAT,
+        ),
         "goals": _list(
             "Goals",
             "What to aim at, one per line, the first counting the most, each perhaps with a tolerance such as "

@@ -91,6 +91,7 @@ def _scope(scope: Scope, here: NDArray[np.bool_], rows: Rows, request: Request |
         gives=gives,
         leaves=leaves,
         may_lead=scope.may_lead & here,
+        may_lead_else=None if scope.may_lead_else is None else scope.may_lead_else & here,
     )
 
 

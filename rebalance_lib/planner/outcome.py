@@ -25,7 +25,7 @@ from rebalance_lib.planner.by_set import part_of, split
 from rebalance_lib.planner.compiled.compare import compare, rack_spread
 from rebalance_lib.planner.goals import Verdict, View, verdicts, verdicts_by_set
 from rebalance_lib.planner.request import Mode, Request
-from rebalance_lib.planner.resources import Resource, weights
+from rebalance_lib.planner.resources import LED, Resource, weights
 from rebalance_lib.planner.workspace import Layout, Placement, sum_by
 from rebalance_lib.topology.texts import decode_texts
 
@@ -282,7 +282,10 @@ class Outcome:
     def _weight(self, resource: Resource) -> NDArray[np.float64]:
         """By broker: its part of a resource beside others; one that is not known counts as the average."""
         weight = np.nan_to_num(weights(self.model, resource), nan=1.0)
-        return np.where(self.model.alive & ~self.scope.leaves, weight, 0.0)
+        sharers = self.model.alive & ~self.scope.leaves
+        if resource in LED and self.scope.may_lead_else is not None:
+            sharers &= self.scope.may_lead
+        return np.where(sharers, weight, 0.0)
 
     def balance(self, load: NDArray[np.int64], resource: Resource) -> Balance:
         """How even a load by broker is."""

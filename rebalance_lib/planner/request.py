@@ -97,6 +97,7 @@ class Request:
         replication_factor: for ``replication-factor``; for ``repair``, the least that each partition shall have.
         partitions: for ``partitions``, how many each chosen topic shall have altogether.
         balance: for ``drain``, even out the others too.
+        leader_racks: racks that leaders are kept in, as far as a partition has a replica in sync there; all if empty.
         goals: what to aim at, the first one counting the most, each perhaps with a tolerance (``disk=0.02``); all that
             are known if empty.
         seed: where the choice between equals starts; the same seed gives the same plan.
@@ -120,6 +121,7 @@ class Request:
     replication_factor: int | None = None
     partitions: int | None = None
     balance: bool = False
+    leader_racks: tuple[str, ...] = ()
     goals: tuple[str, ...] = ()
     seed: int = 0
     shards: int = 0
@@ -258,6 +260,9 @@ ONLY_FOR: Mapping[str, tuple[Mode, ...]] = {
     "partitions": (Mode.PARTITIONS,),
     "replication_factor": (Mode.REPLICATION_FACTOR, Mode.REPAIR),
     "balance": (Mode.DRAIN,),
+    "leader_racks": tuple(
+        mode for mode in Mode if mode not in {Mode.REPLACE, Mode.DISKS, Mode.KAFKA, Mode.DRAIN_LOG_DIRS}
+    ),
 }
 _MOST_ID = 2**31 - 1
 _MOST_TOLERANCE = 10
@@ -319,7 +324,14 @@ def _log_dirs(name: str, value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _racks(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or any(type(one) is not str or not one for one in value):
+        raise _refuse(name, value, "a list of racks")
+    return tuple(value)
+
+
 _READERS: dict[str, Callable[[str, Any], Any]] = {
+    "leader_racks": _racks,
     "log_dirs": _log_dirs,
     "Mode": lambda _, value: Mode(value),
     "tuple[int, ...]": _ids,
