@@ -130,7 +130,7 @@ def request_params() -> dict[str, Param]:
         "goals": _list(
             "Goals",
             "What to aim at, one per line, the first counting the most, each perhaps with a tolerance such as "
-            "disk=0.02: disk, network_in, replicas, leaders, network_out, cpu, topic_leaders, failover, "
+            "disk=0.02: disk, network_in, replicas, leaders, network_out, cpu, topic_leaders, failover, log_dirs, "
             "topic_replicas. Empty: all but the last, as far as loads are known.",
             WHAT,
         ),

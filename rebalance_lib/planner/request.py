@@ -21,9 +21,11 @@ OF_TOLERANCE = {
     "cpu": RATE_FACTOR,
 }
 """The goals of resources in the order that they have by default, and their tolerances in those of the request."""
-OWN_TOLERANCE = {"topic_leaders": 1.0, "failover": 0.15, "topic_replicas": 1.0}
-"""The other goals, and their tolerances: whole leaders of small topics, and single busy partitions, are coarse."""
-DEFAULT_GOALS = (*OF_TOLERANCE, "topic_leaders", "failover")
+OWN_TOLERANCE = {"topic_leaders": 1.0, "failover": 0.15, "topic_replicas": 1.0, "log_dirs": 0.1}
+"""The other goals, and their tolerances: whole leaders of small topics, and single busy partitions, are coarse; that of
+log dirs is Cruise Control's default for disks (``disk.balance.threshold``), and in mode disks that of the request.
+"""
+DEFAULT_GOALS = (*OF_TOLERANCE, "topic_leaders", "failover", "log_dirs")
 
 
 class Mode(StrEnum):
@@ -137,6 +139,8 @@ class Request:
         defaults = {name: factor * self.tolerance for name, factor in OF_TOLERANCE.items()} | OWN_TOLERANCE
         # A mode that is about some brokers or topics reorders no lists of others for the sake of what may fail.
         default = DEFAULT_GOALS if self.mode in {*BALANCING, Mode.LEADERS} or self.balance else tuple(OF_TOLERANCE)
+        if self.mode is Mode.DISKS:
+            default, defaults["log_dirs"] = (*default, "log_dirs"), self.tolerance
         listed = (entry.partition("=") for entry in self.goals or default)
         return {name: float(given) if given else defaults[name] for name, _, given in listed}
 

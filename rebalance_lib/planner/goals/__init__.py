@@ -17,6 +17,7 @@ from rebalance_lib.planner.goals.broker_sets import BROKER_SETS
 from rebalance_lib.planner.goals.capacity import CAPACITY
 from rebalance_lib.planner.goals.failover import FAILOVER
 from rebalance_lib.planner.goals.goal import Goal, Verdict, View
+from rebalance_lib.planner.goals.log_dirs import LOG_DIRS
 from rebalance_lib.planner.goals.racks import RACKS
 from rebalance_lib.planner.goals.topic_leaders import TOPIC_LEADERS
 from rebalance_lib.planner.goals.topic_replicas import TOPIC_REPLICAS
@@ -24,7 +25,7 @@ from rebalance_lib.planner.request import Request
 
 __all__ = ["GOALS", "Goal", "Verdict", "View", "verdicts", "verdicts_by_set"]
 
-_LISTED = (RACKS, BROKER_SETS, CAPACITY, *BALANCE, TOPIC_LEADERS, FAILOVER, TOPIC_REPLICAS)
+_LISTED = (RACKS, BROKER_SETS, CAPACITY, *BALANCE, TOPIC_LEADERS, FAILOVER, TOPIC_REPLICAS, LOG_DIRS)
 GOALS: dict[str, Goal] = {one.name: one for one in _LISTED}
 
 
