@@ -31,7 +31,7 @@ from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.history import LoadOptions, clusters, planned_loads
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Choice, ClusterModel, Request, Scope
-from rebalance_lib.planner.candidates import FULL, UNLIMITED, candidate, names, undominated
+from rebalance_lib.planner.candidates import FULL, UNLIMITED, all_candidates, names, undominated
 from rebalance_lib.planner.check import check_candidates
 from rebalance_lib.planner.compiling import is_compiled
 from rebalance_lib.report import publish_choice, with_groups
@@ -129,15 +129,10 @@ def plan_here(
         loads = past.of(cluster.snapshot) if past else cluster.loads
         model = ClusterModel.of(cluster.snapshot, loads)
     scope = Scope.of(model, request)
-    found = []
     hint = "" if is_compiled() else f" ({COMPILING})"
-    for name in names(request):
-        begun = time.perf_counter()
-        with stages("candidates", f"planning {name}{hint}"):
-            found.append(candidate(model, scope, request, name))
-        hint = ""
-        if name in {UNLIMITED, FULL}:
-            stages.seconds["plan"] = stages.seconds.get("plan", 0.0) + time.perf_counter() - begun
+    with stages("candidates", f"planning {', '.join(names(request))}{hint}"):
+        found = all_candidates(model, scope, request)
+    stages.seconds["plan"] = sum(one.seconds for one in found if one.name in {UNLIMITED, FULL})
     with stages("candidates", "comparing candidates"):
         kept = undominated(found, request)
     with stages("check", "checking"):

@@ -52,14 +52,14 @@ class Choice:
         nobody = np.zeros(model.brokers, np.bool_)
         everything = np.ones(model.partitions, np.bool_)
         scope = Scope(everything, model.alive, ~nobody, nobody, model.alive, nobody, offline=0)
-        return cls(model, None, [_Given(GIVEN, Outcome(model, scope, _placed(model, plan)), plan)])
+        return cls(model, None, [_Given(GIVEN, Outcome(model, scope, _placed(model, plan)), given=plan)])
 
 
 @dataclass(frozen=True, eq=False)
 class _Given(Candidate):
     """A candidate whose plan is kept as it came, with entries that change nothing and log dirs."""
 
-    given: Plan
+    given: Plan = field(kw_only=True)
 
     @property
     def plan(self) -> Plan:

@@ -43,11 +43,11 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """The function, compiled when it is first called, and kept."""
+    """The function, compiled when it is first called, and kept; it lets other threads run."""
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(_DIRECTORY)
     try:
-        loop: Callable[..., Any] = njit(cache=True, **options)(function)
+        loop: Callable[..., Any] = njit(cache=True, nogil=True, **options)(function)
     finally:
         numba.config.CACHE_DIR = before
     return loop
