@@ -122,10 +122,15 @@ def request_params() -> dict[str, Param]:
             maximum=1.0,
             section=WHAT,
         ),
+        "leader_racks": _list(
+            "Racks of leaders",
+            "Leaders are kept in these racks, one per line, where a partition has a replica in sync there. Empty: all.",
+            WHAT,
+        ),
         "goals": _list(
             "Goals",
             "What to aim at, one per line, the first counting the most, each perhaps with a tolerance such as "
-            "disk=0.02: disk, network_in, replicas, leaders, network_out, cpu, topic_leaders, failover, "
+            "disk=0.02: disk, network_in, replicas, leaders, network_out, cpu, topic_leaders, failover, log_dirs, "
             "topic_replicas. Empty: all but the last, as far as loads are known.",
             WHAT,
         ),

@@ -26,7 +26,9 @@ def broker_file_options(function: Command) -> Command:
             type=FILE,
             help="What brokers can take (disk, network_in, network_out, cpu), by broker, rack, default: YAML or JSON.",
         ),
-        click.option("--broker-sets", type=FILE, help="Sets of brokers, each with its ids, in YAML or JSON."),
+        click.option(
+            "--broker-sets", type=FILE, help="Sets of brokers, each with its ids and perhaps topics: YAML or JSON."
+        ),
     ]
     return with_options(function, options)
 

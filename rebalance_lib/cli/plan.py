@@ -75,6 +75,7 @@ def request_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--partitions", type=int, help="partitions: how many each chosen topic shall have altogether."),
         click.option("--balance", is_flag=True, default=None, help="drain: even out the other brokers too."),
+        _list("--leader-racks", "Racks that leaders are kept in, where a partition has a replica in sync there."),
         _list("--goals", "What to aim at, the first counting the most: disk, replicas=0.05 and so on; see the docs."),
         click.option("--seed", type=int, help="Chooses between equals; the same seed gives the same plan."),
         click.option("--shards", type=int, help="Parts that a cluster is cut into for planning; default by its size."),
@@ -93,7 +94,7 @@ def _list(name: str, words: str) -> Callable[..., Any]:
     def split(_: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[Any, ...]:
         if any(not value.strip(" ,") for value in values):
             raise click.BadParameter("it is empty; leave the option out, or name some", param=param)
-        if name.endswith(("topics", "goals", "log-dirs")):
+        if name.endswith(("topics", "goals", "log-dirs", "racks")):
             return tuple(word for value in values for word in value.split(",") if word)
         return tuple(id_ for value in values for id_ in broker_ids(value, param.opts[0]))
 

@@ -28,7 +28,16 @@ from pyspark.sql.types import DataType
 from rebalance_lib.artifacts import SNAPSHOT, Artifacts
 from rebalance_lib.jobs.files import DIGESTS_DDL, ENTRIES_DDL, Reader, digests, entries, tables
 from rebalance_lib.jobs.invariants import broken_views, messages
-from rebalance_lib.jobs.views import KEPT, OF_CHANGES, OF_SNAPSHOTS, PLACED, PLACED_WITH_GAPS
+from rebalance_lib.jobs.views import (
+    HOMES,
+    KEPT,
+    NO_HOMES,
+    ODD,
+    OF_CHANGES,
+    OF_SNAPSHOTS,
+    PLACED,
+    PLACED_WITH_GAPS,
+)
 from rebalance_lib.planner import Request
 
 _REPLICAS = (
@@ -36,7 +45,7 @@ _REPLICAS = (
     "size_bytes bigint, log_dir string"
 )
 _BROKERS = (
-    "broker int, rack string, alive boolean, cordoned boolean, "
+    "broker int, rack string, alive boolean, cordoned boolean, broker_set string, broker_set_topics array<string>, "
     "log_dirs array<struct<path: string, total_bytes: bigint, usable_bytes: bigint>>"
 )
 _FIGURES = "struct<partitions_changed: bigint, replicas_moved: bigint, bytes_moved: bigint, leaders_moved: bigint>"
@@ -95,8 +104,17 @@ def load_snapshots(spark: SparkSession, runs: Mapping[int, Artifacts], request: 
     snapshots = {number: run / SNAPSHOT for number, run in runs.items()}
     _parquet(spark, _REPLICAS, snapshots, "replicas.parquet").createOrReplaceTempView("replicas")
     _parquet(spark, _BROKERS, snapshots, "brokers.parquet").createOrReplaceTempView("registered")
-    gaps = spark.sql("SELECT 1 FROM replicas WHERE adding OR size_bytes IS NULL LIMIT 1").collect()
-    _create(spark, {"placed": PLACED_WITH_GAPS if gaps else PLACED, **OF_SNAPSHOTS}, request)
+    odd = spark.sql(ODD).collect()
+    gaps = any(row.broker_set is None for row in odd)
+    sets = {(row.run, row.broker_set): row.patterns or [] for row in odd if row.broker_set is not None}
+    named = [(run, name, _regex(pattern)) for (run, name), patterns in sets.items() for pattern in patterns]
+    columns = {name: [row[at] for row in named] for at, name in enumerate(("run", "broker_set", "pattern"))}
+    patterns = pa.table(
+        columns, pa.schema([("run", pa.int64()), ("broker_set", pa.string()), ("pattern", pa.string())])
+    )
+    spark.createDataFrame(patterns).createOrReplaceTempView("set_patterns")
+    views = {"placed": PLACED_WITH_GAPS if gaps else PLACED, "homes": HOMES if sets else NO_HOMES, **OF_SNAPSHOTS}
+    _create(spark, views, request)
 
 
 def _load_results(spark: SparkSession, written: Mapping[int, Written]) -> None:

@@ -126,10 +126,11 @@ def prepare(uri: str, request: Request, pace: Pace | None = None) -> RunState:
     Scope.of(model, request)
     task = RunTask(
         uri=run.uri,
-        request=cut_up(request, model.partitions),
+        request=request if model.sets else cut_up(request, model.partitions),
         scratch=(run / "placement").staging().uri,
         staging=(run / PLAN).staging().uri,
         pace=pace or Pace(),
+        by_set=model.sets is not None,
     )
     return RunState(task, model.snapshot.cluster_id, model.snapshot.taken_at, model.partitions)
 

@@ -5,8 +5,8 @@ loads what was written and `views` builds on it. `INVARIANTS` are then plain: a 
 holds breaks the rule, and the message names it.
 
 A replica without a size counts as its partition's largest, a copy as the leader. Racks count if all live brokers have
-one, and as long as a live broker that stays is in them. A plan may leave a broker as full as it was; one that receives
-must keep the request's max fill.
+one, and as long as a live broker of the topic's set that stays is in them. A plan may leave a broker as full as it was;
+one that receives must keep the request's max fill.
 """
 
 from __future__ import annotations
@@ -55,6 +55,12 @@ INVARIANTS = {
         "comes AND takes IS NOT TRUE",
         "concat(name, ': broker ', broker, ' would get a replica, but ', "
         "if(takes IS NULL, 'the cluster has no such broker', 'may not take any'))",
+    ),
+    "broker-sets": Invariant(
+        "slots",
+        "outside AND NOT goes AND (comes OR candidate <> 'leaders' AND NOT excluded AND "
+        "(:mode IN ('balance', 'topics', 'repair') OR :mode = 'drain' AND :balance))",
+        "concat(name, ': broker ', broker, ' would hold a replica, but is outside of the topic\\'s broker set')",
     ),
     "known-log-dirs": Invariant(
         "slots",

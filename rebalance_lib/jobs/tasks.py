@@ -51,6 +51,7 @@ class RunTask:
     scratch: str
     staging: str
     pace: Pace = field(default_factory=Pace)
+    by_set: bool = False  # sets of brokers are planned one by one, each cut up by itself
 
     @property
     def candidates(self) -> tuple[str, ...]:
@@ -60,7 +61,7 @@ class RunTask:
     @property
     def shards(self) -> list[tuple[str, int]]:
         """The candidates that are worked out in shards, once for each shard."""
-        if self.request.shards == 1 or self.request.mode not in SHARDED:
+        if self.by_set or self.request.shards == 1 or self.request.mode not in SHARDED:
             return []
         return [(name, n) for name in self.candidates if name != LEADERS for n in range(self.request.shards)]
 

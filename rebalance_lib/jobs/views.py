@@ -3,6 +3,7 @@
 `checks` loads the tables replicas, registered, entries, unreadable, told, told_brokers, files and moves. On them:
 
     placed       replicas that hold data now, with the bytes that the planner counts for them
+    homes        the broker set of each topic, '' for that of brokers in no set
     topics       how many partitions each has, and whether the request lets them change
     brokers      what each holds, and what the request makes of it
     held         the replicas of each partition
@@ -35,16 +36,42 @@ PLACED_WITH_GAPS = """
         GROUP BY run, topic, partition
     ) AS odd USING (run, topic, partition)
     WHERE NOT adding"""
+ODD = """
+    -- whether replicas are being added or lack a size, and all broker sets
+    (SELECT run, CAST(NULL AS STRING) AS broker_set, CAST(NULL AS ARRAY<STRING>) AS patterns FROM replicas
+        WHERE adding OR size_bytes IS NULL LIMIT 1)
+    UNION ALL
+    SELECT run, broker_set, any_value(broker_set_topics) FROM registered WHERE broker_set IS NOT NULL
+    GROUP BY run, broker_set"""
+NO_HOMES = "SELECT run, topic, '' AS home FROM placed GROUP BY run, topic"
+HOMES = """
+    SELECT run, topic, coalesce(named, voted, '') AS home
+    FROM (
+        SELECT run, topic, max_by(home, struct(votes, -first)) AS voted
+        FROM (
+            SELECT run, topic, coalesce(broker_set, '') AS home, count(alive) AS votes
+            FROM placed LEFT JOIN registered USING (run, broker) GROUP BY ALL
+        ) LEFT JOIN (
+            SELECT run, coalesce(broker_set, '') AS home, min(broker) AS first FROM registered GROUP BY ALL
+        ) USING (run, home)
+        GROUP BY run, topic
+    ) LEFT JOIN (
+        SELECT run, topic, any_value(broker_set) AS named
+        FROM (SELECT DISTINCT run, topic FROM placed) JOIN set_patterns USING (run)
+        WHERE topic RLIKE pattern GROUP BY run, topic
+    ) USING (run, topic)"""
 OF_SNAPSHOTS = {
     "topics": """
         SELECT run, topic, count_if(preferred) AS partitions, count_if(partition = 0) AS factor,
             if(size(:topics) > 0, exists(:topics, pattern -> topic RLIKE pattern),
                 :include_internal OR :mode IN ('drain', 'replace', 'repair', 'demote', 'drain-log-dirs')
                     OR NOT bool_or(internal))
-                AND NOT exists(:excluded_topics, pattern -> topic RLIKE pattern) AS chosen
-        FROM placed GROUP BY run, topic""",
+                AND NOT exists(:excluded_topics, pattern -> topic RLIKE pattern) AS chosen,
+            any_value(home) AS home
+        FROM placed JOIN homes USING (run, topic) GROUP BY run, topic""",
     "brokers": """
         SELECT run, broker, rack, coalesce(alive, false) AS alive, coalesce(log_dirs, array()) AS log_dirs,
+            if(alive IS NULL, NULL, coalesce(broker_set, '')) AS broker_set,
             array_contains(:excluded_brokers, broker) AS excluded,
             :mode = 'drain' AND array_contains(:brokers, broker) AS leaving,
             coalesce(alive, false) AND NOT coalesce(cordoned, false) AND NOT array_contains(:excluded_brokers, broker)
@@ -60,19 +87,19 @@ OF_SNAPSHOTS = {
         ) USING (run, broker)""",
     "seats": """
         -- brokers beside the rack that counts for their replicas, if one does, and their log dir, if they have just one
-        SELECT run, broker, takes, excluded, leaving, alive, log_dirs.path AS paths,
+        SELECT run, broker, takes, excluded, leaving, alive, broker_set, log_dirs.path AS paths,
             if(size(log_dirs) = 1, get(log_dirs, 0).path, NULL) AS dir,
             if(alive AND racked AND counts, rack, NULL) AS rack
         FROM brokers
             JOIN (SELECT run, NOT bool_or(alive AND rack IS NULL) AS racked FROM brokers GROUP BY run) USING (run)
-            LEFT JOIN (SELECT run, rack, bool_or(alive AND NOT leaving) AS counts FROM brokers GROUP BY run, rack)
-                USING (run, rack)""",
+            LEFT JOIN (SELECT run, broker_set, rack, bool_or(alive AND NOT leaving) AS counts FROM brokers
+                GROUP BY run, broker_set, rack) USING (run, broker_set, rack)""",
     "rooms": """
-        -- how many brokers each rack has once those to be drained have left
-        SELECT run, collect_list(brokers) AS rooms
-        FROM (SELECT run, rack, count(*) AS brokers FROM seats WHERE rack IS NOT NULL AND alive AND NOT leaving
-            GROUP BY run, rack)
-        GROUP BY run""",
+        -- how many brokers of a set each rack has once those to be drained have left
+        SELECT run, broker_set AS home, collect_list(brokers) AS rooms
+        FROM (SELECT run, broker_set, rack, count(*) AS brokers FROM seats
+            WHERE rack IS NOT NULL AND alive AND NOT leaving GROUP BY run, broker_set, rack)
+        GROUP BY run, broker_set""",
     "held": """
         SELECT run, topic, partition, sort_array(collect_list(struct(position, broker, bytes, log_dir))) AS held,
             coalesce(max(size_bytes) FILTER (WHERE leader), max(size_bytes), 0) AS copy
@@ -85,14 +112,15 @@ OF_CHANGES = {
     "changes": """
         SELECT /*+ BROADCAST(topics) */ run, candidate, entry, topic, partition, concat(topic, '-', partition) AS name,
             replicas, log_dirs, coalesce(held, array()) AS held, held IS NOT NULL AS known, coalesce(copy, 0) AS copy,
-            coalesce(held.broker, array()) AS before, chosen, partitions, factor,
+            coalesce(held.broker, array()) AS before, chosen, partitions, factor, coalesce(home, '') AS home,
             held IS NOT NULL AND array_sort(held.broker) <> array_sort(replicas) AS moves
         FROM entries LEFT JOIN held USING (run, topic, partition) LEFT JOIN topics USING (run, topic)""",
     "slots": """
         SELECT /*+ BROADCAST(seats) */ run, candidate, entry, name, copy, moves, broker, was, leads, led,
-            nullif(named, 'any') AS named, takes, excluded, leaving, alive, rack, dir, paths, was IS NULL AS comes, goes
+            nullif(named, 'any') AS named, takes, excluded, leaving, alive, dir, paths, was IS NULL AS comes, goes,
+            if(home = broker_set, rack, NULL) AS rack, home <> broker_set AS outside
         FROM (
-            SELECT run, candidate, entry, name, copy, moves, broker,
+            SELECT run, candidate, entry, name, copy, moves, home, broker,
                 get(held, CAST(array_position(before, broker) AS INT) - 1) AS was,
                 get(log_dirs, CAST(array_position(replicas, broker) AS INT) - 1) AS named,
                 NOT array_contains(replicas, broker) AS goes,
@@ -141,7 +169,7 @@ OF_CHANGES = {
                 FROM (SELECT entry, rack, goes, comes FROM slots WHERE moves DISTRIBUTE BY entry)
                 GROUP BY entry, rack)
             GROUP BY entry
-        ) AS racked JOIN changes USING (entry) LEFT JOIN rooms USING (run)""",
+        ) AS racked JOIN changes USING (entry) LEFT JOIN rooms USING (run, home)""",
     "leadership": """
         -- whether excluded brokers lose or get the lead of a partition, and whether another broker could have it
         SELECT run, candidate, name, bool_or(excluded AND led AND NOT leads) AS loses,

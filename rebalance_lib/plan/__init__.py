@@ -7,14 +7,18 @@ from rebalance_lib.plan.reassignment_json import format_plan, parse_plan
 from rebalance_lib.plan.rollback import rollback
 from rebalance_lib.plan.topics_json import parse_topics_to_move
 from rebalance_lib.plan.verify import Rule, Violation, verify_plan
+from rebalance_lib.plan.verify_limits import Limits
+from rebalance_lib.plan.verify_sets import SetRule
 
 __all__ = [
     "DIFF_SCHEMA",
     "PLAN_SCHEMA",
+    "Limits",
     "Plan",
     "PlanDiff",
     "PlanEntry",
     "Rule",
+    "SetRule",
     "SizeSource",
     "Violation",
     "current_assignment",

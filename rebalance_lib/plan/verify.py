@@ -11,11 +11,15 @@ Rules, each with the name that a violation carries:
     replication-factor    a partition keeps its number of replicas, or has the one that was asked for
     rack-spread           replicas are in no fewer racks than before and, unless there are more of them now,
                           no rack has more of them than the fullest one had before
+    broker-set            a replica is added only to a broker of its topic's set, see ``verify_sets``
+    log-dir-capacity, broker-capacity, budget   see ``verify_limits``
 
 A partition with fewer replicas than it had racks cannot be in as many: one rack a replica is enough then. Nor can it
 use racks whose brokers are all drained: then it must be in as many as are left, shared as evenly as these allow.
 As in Kafka, racks count only if all brokers have one. Brokers that are gone have no rack that could count
-before.
+before; nor have those outside of a topic's set, neither before nor after.
+
+It is independent: it reads plan and snapshot, and nothing of how the plan was made.
 
 A plan in memory has no duplicates, so the verifier also takes a plain table: what a program wrote can be
 judged before it is trusted.
@@ -37,6 +41,7 @@ import pyarrow as pa
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.plan.columns import Lists, find_sorted, one_chunk, partition_at, partition_keys
 from rebalance_lib.plan.plan import PLAN_SCHEMA, Plan, in_plan_schema
+from rebalance_lib.plan.verify_sets import Membership
 from rebalance_lib.topology.texts import encode_texts
 
 if TYPE_CHECKING:
@@ -44,6 +49,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rebalance_lib.plan.verify_limits import Limits
+    from rebalance_lib.plan.verify_sets import SetRule
     from rebalance_lib.topology import Broker, TopicPartition
 
 ReplicationFactor: TypeAlias = int | Mapping[str, int] | None
@@ -60,6 +67,10 @@ class Rule(StrEnum):
     BROKER_NOT_DRAINED = "broker-not-drained"
     REPLICATION_FACTOR = "replication-factor"
     RACK_SPREAD = "rack-spread"
+    BROKER_SET = "broker-set"
+    LOG_DIR_CAPACITY = "log-dir-capacity"
+    BROKER_CAPACITY = "broker-capacity"
+    BUDGET = "budget"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -82,14 +93,19 @@ def verify_plan(
     allowed_brokers: Collection[int] | None = None,
     drained_brokers: Collection[int] = (),
     replication_factor: ReplicationFactor = None,
+    least_replication_factor: int | None = None,
     new_partitions: bool = False,
+    broker_sets: SetRule | None = None,
+    limits: Limits | None = None,
 ) -> list[Violation]:
     """Every violation of a plan, by partition; an empty list if the plan is right.
 
     ``before`` is the assignment of the whole cluster. ``allowed_brokers`` are those that may be given
     replicas, all brokers if None. ``replication_factor`` is the number of replicas asked for, for all
-    partitions of the plan or by topic; where none is asked for, partitions keep theirs. With ``new_partitions``
-    the plan places partitions that the cluster does not have yet, and no others.
+    partitions of the plan or by topic; where none is asked for, partitions keep theirs, or come up to
+    ``least_replication_factor``. With ``new_partitions``
+    the plan places partitions that the cluster does not have yet, and no others. ``broker_sets`` and ``limits`` are
+    what the snapshot and the request say of sets, disks and budgets; None leaves them out.
     """
     case = _Case.of(plan, before, list(brokers))
     allowed = case.broker_ids if allowed_brokers is None else _ids(allowed_brokers)
@@ -99,8 +115,10 @@ def verify_plan(
             *_partition_violations(case, new_partitions=new_partitions),
             *_broker_violations(case, allowed),
             *_drain_violations(case, drained),
-            *_replication_factor_violations(case, replication_factor),
-            *_rack_violations(case, drained),
+            *_replication_factor_violations(case, replication_factor, least_replication_factor or 0),
+            *_rack_violations(case, drained, Membership.of(case.entries["topic"], case.broker_ids, broker_sets)),
+            *_set_violations(case, broker_sets),
+            *_limit_violations(case, limits),
         ]
     )
 
@@ -214,9 +232,9 @@ def _drain_violations(case: _Case, drained: NDArray[np.int32]) -> Iterator[Viola
         yield Violation(partition, Rule.BROKER_NOT_DRAINED, message)
 
 
-def _replication_factor_violations(case: _Case, asked: ReplicationFactor) -> Iterator[Violation]:
+def _replication_factor_violations(case: _Case, asked: ReplicationFactor, least: int) -> Iterator[Violation]:
     # 0 stands for nothing asked for and nothing there before: such a partition has no factor to keep.
-    expected = np.where(case.known, case.before.lengths, 0)
+    expected = np.where(case.known, np.maximum(case.before.lengths, least), 0)
     if isinstance(asked, Mapping):
         codes, topics = encode_texts(case.entries["topic"])
         by_topic = np.array([asked.get(topic, 0) for topic in topics.to_pylist()], dtype=np.int64)
@@ -229,15 +247,42 @@ def _replication_factor_violations(case: _Case, asked: ReplicationFactor) -> Ite
         yield case.violation(row, Rule.REPLICATION_FACTOR, message)
 
 
-def _rack_violations(case: _Case, drained: NDArray[np.int32]) -> Iterator[Violation]:
+def _set_violations(case: _Case, rule: SetRule | None) -> Iterator[Violation]:
+    if rule is None:
+        return
+    everyone = np.unique(np.r_[case.broker_ids, case.before.values, case.after.values])
+    outside = ~Membership.of(case.entries["topic"], everyone, rule).inside(case.after)
+    stays = case.after.contained_in(case.before)
+    keeps = np.isin(case.after.values, sorted(rule.may_keep)) if rule.gathered else np.ones_like(stays)
+    for value in np.flatnonzero(outside & ~(stays & keeps)):
+        message = f"broker {case.after.values[value]} would hold a replica, but is outside of the topic's broker set"
+        yield case.violation(case.after.rows[value], Rule.BROKER_SET, message)
+    if not rule.gathered:
+        return
+    left = Lists.from_column(case.outside["replicas"])
+    outside = ~Membership.of(case.outside["topic"], np.unique(left.values), rule).inside(left)
+    for value in np.flatnonzero(outside & ~np.isin(left.values, sorted(rule.may_keep))):
+        message = f"the plan leaves its replica on broker {left.values[value]}, outside of the topic's broker set"
+        yield Violation(partition_at(case.outside, left.rows[value]), Rule.BROKER_SET, message)
+
+
+def _limit_violations(case: _Case, limits: Limits | None) -> Iterator[Violation]:
+    if limits is not None:
+        for breach in limits.breaches(case.entries):
+            yield case.violation(breach.row, Rule(breach.rule), breach.message)
+
+
+def _rack_violations(case: _Case, drained: NDArray[np.int32], sets: Membership) -> Iterator[Violation]:
     if case.racks is None:
         return
-    racks_before = case.rack_of(case.before)
+    racks_before = np.where(sets.inside(case.before), case.rack_of(case.before), -1)
     spread_before, fullest_before = _spread(case.before, racks_before)
-    spread, fullest = _spread(case.after, case.rack_of(case.after))
+    spread, fullest = _spread(case.after, np.where(sets.inside(case.after), case.rack_of(case.after), -1))
     replicas, replicas_before = case.after.lengths, case.before.lengths
-    left = np.bincount(case.racks[~np.isin(case.broker_ids, drained)])
-    fewer = case.known & (spread < np.minimum(np.minimum(spread_before, replicas), np.count_nonzero(left)))
+    stays = ~np.isin(case.broker_ids, drained)
+    left = [np.bincount(case.racks[stays & of_set]) for of_set in sets.contains]
+    racks_left = np.array([np.count_nonzero(of_set) for of_set in left])[sets.of_row]
+    fewer = case.known & (spread < np.minimum(np.minimum(spread_before, replicas), racks_left))
     for row in np.flatnonzero(fewer):
         message = f"its replicas were in {spread_before[row]} racks and would be in {spread[row]}"
         yield case.violation(row, Rule.RACK_SPREAD, message)
@@ -245,8 +290,9 @@ def _rack_violations(case: _Case, drained: NDArray[np.int32]) -> Iterator[Violat
     all_racked = case.before.count_by_row(racks_before < 0) == 0
     comparable = case.known & (replicas <= replicas_before) & all_racked
     allowed = fullest_before
-    if len(drained):
-        allowed = np.maximum(allowed, _least_fullest(left, int(replicas.max(initial=0)))[replicas])
+    if len(drained) or len(left) > 1:
+        forced = np.array([_least_fullest(of_set, int(replicas.max(initial=0))) for of_set in left])
+        allowed = np.maximum(allowed, forced[sets.of_row, replicas])
     for row in np.flatnonzero(comparable & ~fewer & (fullest > allowed)):
         message = f"one rack had {fullest_before[row]} of its replicas and one would have {fullest[row]}"
         yield case.violation(row, Rule.RACK_SPREAD, message)

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rebalance_lib.planner.by_set import bytes_needed, place_by_set
 from rebalance_lib.planner.modes import PLACERS
 from rebalance_lib.planner.modes import leaders as leaders_only
 from rebalance_lib.planner.outcome import Figures, Outcome
-from rebalance_lib.planner.rebalance import ideal_bytes
 from rebalance_lib.planner.request import BALANCING, Mode, Request
 from rebalance_lib.planner.scope import Scope
-from rebalance_lib.planner.workspace import Layout, Placement, Workspace, carried_out
+from rebalance_lib.planner.workspace import Placement, carried_out
 
 if TYPE_CHECKING:
     from rebalance_lib.plan import Plan
@@ -59,8 +59,12 @@ class Candidate:
 
     @property
     def cost(self) -> tuple[float, ...]:
-        """What there should be little of: bytes copied, crowded racks, uneven bytes, replicas, leaders and rates."""
-        return self.figures.bytes_moved, self.outcome.crowded, *self.outcome.unevenness
+        """What there should be little of.
+
+        Bytes copied, replicas outside of their sets, crowded racks, uneven bytes, replicas, leaders and rates.
+        """
+        outcome = self.outcome
+        return self.figures.bytes_moved, outcome.misplaced, outcome.crowded, *outcome.unevenness
 
 
 def candidates(model: ClusterModel, request: Request) -> list[Candidate]:
@@ -88,7 +92,7 @@ def candidate(model: ClusterModel, scope: Scope, request: Request, name: str) ->
     begun = time.thread_time()
     placer = leaders_only.place if name == LEADERS else PLACERS[request.mode]
     expected = model.at_horizon()
-    placement = placer(expected, scope, asked(expected, scope, request, name))
+    placement = place_by_set(placer, expected, scope, asked(expected, scope, request, name))
     return Candidate(name, Outcome(model, scope, at_present(model, placement)), time.thread_time() - begun)
 
 
@@ -109,8 +113,8 @@ def asked(model: ClusterModel, scope: Scope, request: Request, name: str) -> Req
         return request.without_budgets()
     if name not in PARTS:
         return request
-    work = Workspace.of(model, scope, request, Layout.of(model), model.leader)
-    budget = int(PARTS[name] * ideal_bytes(work))
+    home, ideal = bytes_needed(model, scope, request)
+    budget = home + int(PARTS[name] * ideal)
     allowed = budget if request.byte_budget is None else min(budget, request.byte_budget)
     return replace(request, byte_budget=allowed)
 
@@ -146,7 +150,7 @@ def _finished(part: Candidate, request: Request) -> Candidate:
     """A part as a full plan: what would be planned after it, if anything, is done at once."""
     outcome = part.outcome
     after = carried_out(outcome.model, outcome.placement.layout)
-    rest = PLACERS[request.mode](after, outcome.scope, request.without_budgets())
+    rest = place_by_set(PLACERS[request.mode], after, outcome.scope, request.without_budgets())
     placement = replace(outcome.placement, layout=rest.layout, leader=rest.leader)
     return Candidate(FULL, Outcome(outcome.model, outcome.scope, placement))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rebalance_lib.planner.by_set import split
 from rebalance_lib.planner.certificate import Loads, Problem
 from rebalance_lib.planner.certificate.evenness import best_possible
 from rebalance_lib.planner.certificate.least_bytes import least_bytes
@@ -26,10 +27,21 @@ class Certificate:
 
     best: dict[str, float]  # by goal: how even its resource could be, as the goal measures it
     least_bytes: int | None  # within all tolerances around shares that racks allow; None if nothing is within them
+    best_of_sets: tuple[dict[str, float], ...] = ()  # `best` of each set of brokers that has topics, if there are any
 
 
 def certificate_of(model: ClusterModel, scope: Scope, request: Request) -> Certificate:
-    """Bounds for all plans that even out what follows from where replicas are."""
+    """Bounds for all plans that even out what follows from where replicas are; each set of brokers has its own."""
+    if model.sets is None:
+        return _certificate(model, scope, request)
+    found = [_certificate(part.model, part.scope, request) for part in split(model, scope, request)]
+    names = {name for one in found for name in one.best}
+    best = {name: max(one.best[name] for one in found if name in one.best) for name in sorted(names)}
+    known = [one.least_bytes for one in found if one.least_bytes is not None]
+    return Certificate(best, sum(known) if len(known) == len(found) else None, tuple(one.best for one in found))
+
+
+def _certificate(model: ClusterModel, scope: Scope, request: Request) -> Certificate:
     layout = Layout.of(model)
     work = Workspace.of(model, scope, request, layout, model.leader)
     view = View(model, scope, request, layout)
@@ -42,6 +54,9 @@ def certificate_of(model: ClusterModel, scope: Scope, request: Request) -> Certi
     problem = Problem(*where, scope.gives, scope.takes, scope.leaves, bands)
     best = {}
     for one in asked:
-        plain = Loads.within(str(one), weight[one], view.share(one), 0.0)
+        # What is outside of its set comes in, and has a share then.
+        share = view.share(one)
+        share = share * (1 + weight[one][work.unassigned].sum() / max(share.sum(), 1e-300))
+        plain = Loads.within(str(one), weight[one], share, 0.0)
         best[str(one)] = max(1.0, best_possible(replace(problem, loads=(plain,)), plain))
     return Certificate(best, least_bytes(problem))

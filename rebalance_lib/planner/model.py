@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rebalance_lib.planner.broker_sets import Sets
 from rebalance_lib.planner.resources import CAPACITIES, Resource
 from rebalance_lib.topology import Snapshot
 from rebalance_lib.topology.texts import encode_texts
@@ -64,6 +65,7 @@ class ClusterModel:
     write_rate: NDArray[np.float64] | None = None  # by partition, bytes per second, as the next
     read_rate: NDArray[np.float64] | None = None
     expected_size: NDArray[np.int64] | None = None  # by partition: what a replica will occupy after the horizon
+    sets: Sets | None = None  # None if no broker is in a set
 
     @property
     def partitions(self) -> int:
@@ -151,6 +153,7 @@ class ClusterModel:
             log_dir=_slot_dirs(rows["log_dir"], broker, log_dirs, np.array([not of_broker for of_broker in listed])),
             in_sync=rows["in_sync"].to_numpy(zero_copy_only=False),
             capacity=_capacity(capacities, log_dirs),
+            sets=Sets.of(brokers, snapshot.brokers["broker"].to_pylist(), topics, topic_of_row, broker),
         )
         return model if loads is None else model.with_loads(loads)
 

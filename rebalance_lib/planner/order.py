@@ -14,6 +14,7 @@ import numpy as np
 from rebalance_lib.planner.compiled.compare import leader_to_front
 from rebalance_lib.planner.compiled.leaders import Leaders
 from rebalance_lib.planner.compiled.order import Leading, count_all, order_replicas, reserve, swap_leaders, unevenness
+from rebalance_lib.planner.leader_racks import preferred, shared_partitions
 from rebalance_lib.planner.leaders import even_leaders
 from rebalance_lib.planner.resources import LED, Resource, known_resources, per_leader, per_replica, shared_out, weights
 from rebalance_lib.planner.shares import band, even_shares
@@ -123,21 +124,23 @@ def leader_shares(work: Workspace, may_lead: Bools, at_most: Floats) -> Floats:
     kept = np.where(work.scope.excluded, work.brokers["leads"], 0).astype(np.float64)
     at_most = np.where(work.scope.excluded, kept, at_most)
     part = may_lead.astype(np.float64)
-    total = float(work.model.partitions)
+    slots = work.state.slots["broker"]
+    led = shared_partitions(work.scope, work.state.partitions["begin"], slots)
+    total = float(work.model.partitions if led is None else np.count_nonzero(led))
     return even_shares(total, part, everyone, np.array([np.inf]), at_least=kept, at_most=at_most)
 
 
 def electable(work: Workspace, layout: Layout) -> NDArray[np.uint8]:
     """By slot: whether the replica may be made the leader; one that is out of sync may only stay it."""
-    may_lead = (layout.broker >= 0) & work.scope.may_lead[layout.broker]
     model = work.model
+    in_sync = np.ones(len(layout.broker), np.bool_)
     lagging = np.flatnonzero(~model.in_sync)
     if len(lagging):
         partition = np.repeat(np.arange(len(layout.offsets) - 1), np.diff(layout.offsets))
         keys = model.slot_partition[lagging] * model.brokers + model.broker[lagging]
         behind = np.isin(partition * model.brokers + layout.broker, keys)
-        may_lead &= ~behind | (layout.broker == work.leader[partition])
-    return may_lead.astype(np.uint8)
+        in_sync = ~behind | (layout.broker == work.leader[partition])
+    return preferred(work.scope, layout.offsets, layout.broker, in_sync).astype(np.uint8)
 
 
 def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -> Leading:
@@ -153,6 +156,8 @@ def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -
     part = np.array([_part(work, one) for one in resources])
     base = np.array([load_by_broker(layout, per_replica(model, one), model.brokers) for one in resources])
     total = weight.sum(axis=1, keepdims=True) + base.sum(axis=1, keepdims=True)
+    if (led := shared_partitions(scope, layout.offsets, layout.broker)) is not None:
+        total = weight[:, led].sum(axis=1, keepdims=True) + base[:, scope.may_lead].sum(axis=1, keepdims=True)
     share = np.empty_like(base)
     share[0] = leaders
     for number, one in enumerate(resources[1:], 1):

@@ -21,15 +21,16 @@ import pyarrow as pa
 
 from rebalance_lib.plan import Plan
 from rebalance_lib.plan.columns import Lists
+from rebalance_lib.planner.by_set import part_of, split
 from rebalance_lib.planner.compiled.compare import compare, rack_spread
-from rebalance_lib.planner.goals import Verdict, View, verdicts
+from rebalance_lib.planner.goals import Verdict, View, verdicts, verdicts_by_set
 from rebalance_lib.planner.request import Mode, Request
-from rebalance_lib.planner.resources import Resource, weights
+from rebalance_lib.planner.resources import LED, Resource, weights
 from rebalance_lib.planner.workspace import Layout, Placement, sum_by
 from rebalance_lib.topology.texts import decode_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -174,12 +175,39 @@ class Outcome:
         paths = pa.array([ANY, *dirs.paths], pa.string())
         return paths.take(pa.array(np.where(named, layout.log_dir[slots] + 1, 0)))
 
-    def verdicts(self, request: Request | None = None, best: Mapping[str, float] | None = None) -> list[Verdict]:
-        """What each goal says of the plan; `best` has what any plan could come to, by goal."""
+    def verdicts(
+        self,
+        request: Request | None = None,
+        best: Mapping[str, float] | None = None,
+        best_of_sets: Sequence[Mapping[str, float]] = (),
+    ) -> list[Verdict]:
+        """What each goal says of the plan; `best` has what any plan could come to, by goal, and for sets by set."""
         asked = request or Request(Mode.BALANCE)
+        views = self.views(asked)
+        if self.model.sets is None:
+            return verdicts(*views, best or {})
+        return verdicts_by_set(*views, (part.views(asked) for part in self.of_sets), best_of_sets)
+
+    def views(self, request: Request) -> tuple[View, View]:
+        """The cluster before and after."""
         layout = replace(self.placement.layout, bytes=self.bytes_after)
-        before = View(self.model, self.scope, asked, Layout.of(self.model))
-        return verdicts(before, View(self.placement.model, self.scope, asked, layout), best or {})
+        before = View(self.model, self.scope, request, Layout.of(self.model))
+        return before, View(self.placement.model, self.scope, request, layout)
+
+    @cached_property
+    def of_sets(self) -> list[Outcome]:
+        """The outcome for each set of brokers, as if it were a cluster of its own; without sets the whole alone."""
+        if self.model.sets is None:
+            return [self]
+        return [
+            Outcome(part.model, part.scope, part_of(part, self.placement)) for part in split(self.model, self.scope)
+        ]
+
+    @cached_property
+    def misplaced(self) -> int:
+        """How many replicas are, after, on brokers outside of their topic's set."""
+        sets = self.model.sets
+        return 0 if sets is None else int(sets.misplaced(self.placement.model, self.placement.layout).sum())
 
     @cached_property
     def figures(self) -> Figures:
@@ -190,11 +218,15 @@ class Outcome:
         other_dir = np.flatnonzero(self._compared[1])
         moved = int(after.model.size[self.partition_after[arrived]].sum())
         loads = self.loads()
-        least = int(np.maximum(0, loads["bytes"][1] - loads["bytes"][0]).sum())
+        of_sets = [part.loads() for part in self.of_sets] if self.model.sets else [loads]
+        least = sum(int(np.maximum(0, of_set["bytes"][1] - of_set["bytes"][0]).sum()) for of_set in of_sets)
         balances = {
-            f"{name}_{when}": self._balance(values, _RESOURCES[name])
-            for name, pair in loads.items()
-            for when, values in zip(("before", "after"), pair, strict=True)
+            f"{name}_{when}": _worst(
+                part.balance(pair[name][place], _RESOURCES[name])
+                for part, pair in zip(self.of_sets, of_sets, strict=True)
+            )
+            for name in loads
+            for place, when in enumerate(("before", "after"))
         }
         more_than_order = np.zeros(after.model.partitions, np.bool_)
         more_than_order[self.partition_after[arrived]] = True
@@ -211,7 +243,9 @@ class Outcome:
             log_dir_moves=len(other_dir),
             log_dir_bytes=int(self.bytes_after[other_dir].sum()),
             least_bytes=least,
-            least_bytes_for_balance=self._least_for_balance(*loads["bytes"]),
+            least_bytes_for_balance=sum(
+                part.least_for_balance(*pair["bytes"]) for part, pair in zip(self.of_sets, of_sets, strict=True)
+            ),
             bytes_over_least=moved / least if least else 1.0,
             **balances,
         )
@@ -232,6 +266,8 @@ class Outcome:
 
         The fullest broker alone would not tell plans apart where one partition is larger than a share.
         """
+        if self.model.sets is not None:
+            return tuple(map(max, zip(*(part.unevenness for part in self.of_sets), strict=True)))
         loads: dict[str, NDArray[Any]] = {name: after for name, (_, after) in self.loads().items()}
         if (rate := self.placement.model.write_rate) is not None:
             layout = self.placement.layout
@@ -246,9 +282,13 @@ class Outcome:
     def _weight(self, resource: Resource) -> NDArray[np.float64]:
         """By broker: its part of a resource beside others; one that is not known counts as the average."""
         weight = np.nan_to_num(weights(self.model, resource), nan=1.0)
-        return np.where(self.model.alive & ~self.scope.leaves, weight, 0.0)
+        sharers = self.model.alive & ~self.scope.leaves
+        if resource in LED and self.scope.may_lead_else is not None:
+            sharers &= self.scope.may_lead
+        return np.where(sharers, weight, 0.0)
 
-    def _balance(self, load: NDArray[np.int64], resource: Resource) -> Balance:
+    def balance(self, load: NDArray[np.int64], resource: Resource) -> Balance:
+        """How even a load by broker is."""
         weight = self._weight(resource)
         stays = weight > 0
         if not stays.any() or not load[stays].any():
@@ -256,7 +296,7 @@ class Outcome:
         fill = load[stays] / (weight[stays] * load[stays].sum() / weight.sum())
         return Balance(float(fill.max()), float(fill.min()))
 
-    def _least_for_balance(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> int:
+    def least_for_balance(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> int:
         """What any plan must copy whose fullest broker is no fuller, and emptiest no emptier, than after this one."""
         weight = self._weight(Resource.DISK)
         stays = weight > 0
@@ -270,3 +310,9 @@ class Outcome:
         above = np.maximum(0, before[stays] - fill.max() * weight).sum() + grown
         least = int(np.maximum(0, after - before).sum())
         return max(0, min(least, int(max(lack, above))))
+
+
+def _worst(of_sets: Iterable[Balance]) -> Balance:
+    """The fullest and the emptiest broker of all sets."""
+    listed = list(of_sets) or [Balance(1.0, 1.0)]
+    return Balance(max(one.most for one in listed), min(one.least for one in listed))

@@ -64,7 +64,7 @@ def shares_of(work: Workspace, *, fair: bool = False) -> Shares:
     """
     shares = {one: _share(work, number, fair=fair) for number, one in enumerate(work.resources)}
     at_most = np.where(work.scope.takes, np.inf, work.brokers["replicas"])
-    shares[Resource.LEADERS] = leader_shares(work, work.model.alive & ~work.scope.leaves, at_most)
+    shares[Resource.LEADERS] = leader_shares(work, work.scope.may_lead, at_most)
     return shares
 
 

@@ -21,9 +21,11 @@ OF_TOLERANCE = {
     "cpu": RATE_FACTOR,
 }
 """The goals of resources in the order that they have by default, and their tolerances in those of the request."""
-OWN_TOLERANCE = {"topic_leaders": 1.0, "failover": 0.15, "topic_replicas": 1.0}
-"""The other goals, and their tolerances: whole leaders of small topics, and single busy partitions, are coarse."""
-DEFAULT_GOALS = (*OF_TOLERANCE, "topic_leaders", "failover")
+OWN_TOLERANCE = {"topic_leaders": 1.0, "failover": 0.15, "topic_replicas": 1.0, "log_dirs": 0.1}
+"""The other goals, and their tolerances: whole leaders of small topics, and single busy partitions, are coarse; that of
+log dirs is Cruise Control's default for disks (``disk.balance.threshold``), and in mode disks that of the request.
+"""
+DEFAULT_GOALS = (*OF_TOLERANCE, "topic_leaders", "failover", "log_dirs")
 
 
 class Mode(StrEnum):
@@ -97,6 +99,7 @@ class Request:
         replication_factor: for ``replication-factor``; for ``repair``, the least that each partition shall have.
         partitions: for ``partitions``, how many each chosen topic shall have altogether.
         balance: for ``drain``, even out the others too.
+        leader_racks: racks that leaders are kept in, as far as a partition has a replica in sync there; all if empty.
         goals: what to aim at, the first one counting the most, each perhaps with a tolerance (``disk=0.02``); all that
             are known if empty.
         seed: where the choice between equals starts; the same seed gives the same plan.
@@ -120,6 +123,7 @@ class Request:
     replication_factor: int | None = None
     partitions: int | None = None
     balance: bool = False
+    leader_racks: tuple[str, ...] = ()
     goals: tuple[str, ...] = ()
     seed: int = 0
     shards: int = 0
@@ -135,6 +139,8 @@ class Request:
         defaults = {name: factor * self.tolerance for name, factor in OF_TOLERANCE.items()} | OWN_TOLERANCE
         # A mode that is about some brokers or topics reorders no lists of others for the sake of what may fail.
         default = DEFAULT_GOALS if self.mode in {*BALANCING, Mode.LEADERS} or self.balance else tuple(OF_TOLERANCE)
+        if self.mode is Mode.DISKS:
+            default, defaults["log_dirs"] = (*default, "log_dirs"), self.tolerance
         listed = (entry.partition("=") for entry in self.goals or default)
         return {name: float(given) if given else defaults[name] for name, _, given in listed}
 
@@ -258,6 +264,9 @@ ONLY_FOR: Mapping[str, tuple[Mode, ...]] = {
     "partitions": (Mode.PARTITIONS,),
     "replication_factor": (Mode.REPLICATION_FACTOR, Mode.REPAIR),
     "balance": (Mode.DRAIN,),
+    "leader_racks": tuple(
+        mode for mode in Mode if mode not in {Mode.REPLACE, Mode.DISKS, Mode.KAFKA, Mode.DRAIN_LOG_DIRS}
+    ),
 }
 _MOST_ID = 2**31 - 1
 _MOST_TOLERANCE = 10
@@ -319,7 +328,14 @@ def _log_dirs(name: str, value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _racks(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or any(type(one) is not str or not one for one in value):
+        raise _refuse(name, value, "a list of racks")
+    return tuple(value)
+
+
 _READERS: dict[str, Callable[[str, Any], Any]] = {
+    "leader_racks": _racks,
     "log_dirs": _log_dirs,
     "Mode": lambda _, value: Mode(value),
     "tuple[int, ...]": _ids,

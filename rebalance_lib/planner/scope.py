@@ -38,10 +38,11 @@ class Scope:
     takes: NDArray[np.bool_]
     gives: NDArray[np.bool_]
     leaves: NDArray[np.bool_]
-    may_lead: NDArray[np.bool_]
+    may_lead: NDArray[np.bool_]  # and share leaders and what they send
     excluded: NDArray[np.bool_]  # keep the leaders they have, besides all their replicas
     offline: int  # partitions left alone because a replica of theirs is on a dead broker
     remarks: tuple[str, ...] = ()  # what a reviewer should know of the request, a sentence each
+    may_lead_else: NDArray[np.bool_] | None = None  # where a partition has nobody that may; None if that is no choice
 
     @classmethod
     def of(cls, model: ClusterModel, request: Request) -> Scope:
@@ -83,7 +84,10 @@ class Scope:
         if request.mode is Mode.DEMOTE:
             may_lead &= ~about
         remarks = (*remarks_on(model, request), *_kept_in_log_dirs(model, request, movable))
-        return cls(movable, takes, gives, leaves, may_lead, excluded, offline, remarks)
+        chosen = leader_racks(model, request)
+        if chosen is None:
+            return cls(movable, takes, gives, leaves, may_lead, excluded, offline, remarks)
+        return cls(movable, takes, gives, leaves, may_lead & chosen, excluded, offline, remarks, may_lead)
 
 
 def known_brokers(model: ClusterModel, request: Request) -> None:
@@ -104,6 +108,23 @@ def known_brokers(model: ClusterModel, request: Request) -> None:
         raise InvalidInputError(
             f"brokers {barred} are cordoned, so they are given nothing: remove their cordoned.log.dirs, or name others"
         )
+
+
+def leader_racks(model: ClusterModel, request: Request) -> NDArray[np.bool_] | None:
+    """By broker: whether it is in a rack that leaders are kept in; None if any will do."""
+    if not request.leader_racks:
+        return None
+    if not model.has_racks:
+        raise InvalidInputError(
+            "leaders cannot be kept in racks: some live brokers have none, so racks do not count; leave the option out"
+        )
+    if unknown := [rack for rack in request.leader_racks if rack not in model.rack_names]:
+        raise InvalidInputError(f"leader rack {unknown[0]!r} is not there: the cluster has {some(model.rack_names)}")
+    numbers = [model.rack_names.index(rack) for rack in request.leader_racks]
+    chosen: NDArray[np.bool_] = np.isin(model.rack, numbers)
+    if not (chosen & model.alive).any():
+        raise InvalidInputError(f"leader racks {', '.join(request.leader_racks)} have no live broker: name others")
+    return chosen
 
 
 def cordoned_brokers(model: ClusterModel) -> NDArray[np.bool_]:

@@ -92,6 +92,7 @@ class Workspace:
             max(1, len(model.rack_names)),
             weight,
             load,
+            np.array([_ceiling(model, one) for one in resources]),
         )
         return cls(model, scope, request, state, resources)
 
@@ -189,6 +190,14 @@ def carried_out(model: ClusterModel, layout: Layout) -> ClusterModel:
         log_dir=layout.log_dir,
         log_dirs=replace(dirs, usable=usable),
     )
+
+
+def _ceiling(model: ClusterModel, resource: Resource) -> NDArray[np.float64]:
+    """By broker: what no move brings it above; what is above already only comes down. Disks are limited by log dir."""
+    capacity = model.capacity.get(resource)
+    if resource is not Resource.NETWORK_IN or capacity is None:
+        return np.full(model.brokers, np.inf)
+    return np.where(np.isfinite(capacity), capacity, np.inf)
 
 
 def sum_by(index: NDArray[np.integer], values: NDArray[np.integer], size: int) -> NDArray[np.int64]:

@@ -116,13 +116,14 @@ def certificate_figures(choice: Choice) -> dict[str, Any] | None:
     if request is None or request.mode not in BALANCING:
         return None
     certificate = certificate_of(choice.model, choice.recommended.outcome.scope, request)
-    return {"least_bytes": certificate.least_bytes, "best": certificate.best}
+    figures = {"least_bytes": certificate.least_bytes, "best": certificate.best}
+    return figures | ({"best_of_sets": list(certificate.best_of_sets)} if certificate.best_of_sets else {})
 
 
 def _goals(one: Candidate, certificate: dict[str, Any] | None, choice: Choice) -> list[dict[str, Any]]:
     """What each goal says of a candidate, with the best that any plan could reach."""
-    best = (certificate or {}).get("best", {})
-    return [verdict.as_dict() for verdict in one.outcome.verdicts(choice.request, best)]
+    best, best_of_sets = ((certificate or {}).get(name, {}) for name in ("best", "best_of_sets"))
+    return [verdict.as_dict() for verdict in one.outcome.verdicts(choice.request, best, best_of_sets)]
 
 
 def _kept(choice: Choice) -> dict[str, int]:

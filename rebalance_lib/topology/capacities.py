@@ -7,11 +7,15 @@
       brokers:
         7: {disk: 16000000000000}
     broker_sets:
-      payments: [1, 2, 3]
+      payments: {brokers: [1, 2, 3], topics: ["payments-*"]}
+      logs: [4, 5, 6]
 
 ``disk`` is bytes, the networks are bytes per second, ``cpu`` is cores. Of each, what is said of the broker counts, else
 what the cluster's JSON says of it, else what is said of its rack, else the default. What nobody says is not known. A
 ``disk`` counts instead of what the broker's log dirs say.
+
+A set is a list of brokers, or an object that also has the names or patterns of its topics. A topic that none of them
+matches is in the set that holds most of its replicas, see ``rebalance_lib.planner.broker_sets``.
 
 Example: with the above, broker 7 in rack b has 16 TB of disk, 1.25 GB/s in, 2.5 GB/s out and 16 cores.
 """
@@ -19,11 +23,13 @@ Example: with the above, broker 7 in rack b has 16 TB of disk, 1.25 GB/s in, 2.5
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.topology.naming import shown
@@ -76,19 +82,26 @@ class Capacities:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSets:
-    """Sets of brokers by name; none is in two of them."""
+    """Sets of brokers by name, none in two of them, and the names or patterns of their topics, where they are given."""
 
     brokers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    topics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, document: object) -> Self:
         """Read the section of a file; raises InvalidInputError, naming the entry, for what it cannot be."""
         sets: dict[str, tuple[int, ...]] = {}
+        topics: dict[str, tuple[str, ...]] = {}
         member_of: dict[int, str] = {}
-        for name, ids in _object("broker_sets", document, "an object with a name for each set").items():
+        for name, entry in _object("broker_sets", document, "an object with a name for each set").items():
             where = f"broker_sets.{name}"
             if not isinstance(name, str) or not name:
                 raise InvalidInputError(f"broker_sets has the name {shown(name)}: give a set's name as text")
+            ids = entry
+            if isinstance(entry, Mapping):
+                ids = _section(where, entry, ("brokers", "topics")).get("brokers")
+                topics[name] = _patterns(f"{where}.topics", entry.get("topics"))
+                where = f"{where}.brokers"
             if not isinstance(ids, list | tuple) or not ids:
                 raise InvalidInputError(f"{where} is {shown(ids)}: give a list of broker ids")
             sets[name] = tuple(_id(where, id_) for id_ in ids)
@@ -97,15 +110,54 @@ class BrokerSets:
                     raise InvalidInputError(f"{where} has broker {id_}, which is in {other}: keep it in one of the two")
             if len(set(sets[name])) < len(ids):
                 raise InvalidInputError(f"{where} is {shown(ids)}: list each broker once")
-        return cls(sets)
+        return cls(sets, topics)
 
     def apply(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot with these sets; raises InvalidInputError for a broker that it does not have."""
+        """The snapshot with these sets.
+
+        Raises InvalidInputError for a broker that it does not have, and for a topic that two sets name.
+        """
         rows = snapshot.brokers.to_pylist()
         for name, ids in self.brokers.items():
             _refuse_unknown(f"broker_sets.{name}", ids, rows)
         set_of = {id_: name for name, ids in self.brokers.items() for id_ in ids}
-        return _with_column(snapshot, "broker_set", [set_of.get(row["broker"], row["broker_set"]) for row in rows])
+        names = [set_of.get(row["broker"], row["broker_set"]) for row in rows]
+        found = _with_column(snapshot, "broker_set", names)
+        if self.topics:
+            listed = [
+                list(self.topics[name]) if name in self.topics else row["broker_set_topics"]
+                for name, row in zip(names, rows, strict=True)
+            ]
+            found = _with_column(found, "broker_set_topics", listed)
+            sets_by_topic(found.brokers, pc.unique(found.replicas["topic"]).to_pylist())
+        return found
+
+
+def sets_by_topic(brokers: pa.Table, topics: Iterable[str]) -> dict[str, str]:
+    """The set of each topic that a pattern names; raises InvalidInputError if two sets name one."""
+    listed = brokers.select(["broker_set", "broker_set_topics"]).to_pylist()
+    patterns = {row["broker_set"]: row["broker_set_topics"] for row in listed if row["broker_set_topics"]}
+    found: dict[str, str] = {}
+    by: dict[str, str] = {}
+    for topic in topics if patterns else ():
+        for name, of_set in patterns.items():
+            pattern = next((one for one in of_set if one == topic or fnmatchcase(topic, one)), None)
+            if pattern is not None and found.setdefault(topic, name) != name:
+                raise InvalidInputError(
+                    f"topic {topic} is in two broker sets: {found[topic]} has it by {by[topic]!r}, {name} by "
+                    f"{pattern!r}; change one of the two"
+                )
+            if pattern is not None:
+                by[topic] = pattern
+    return found
+
+
+def _patterns(where: str, value: object) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple) or any(not isinstance(one, str) or not one for one in value):
+        raise InvalidInputError(f"{where} is {shown(value)}: give a list of names or patterns, such as payments-*")
+    return tuple(value)
 
 
 def _with_column(snapshot: Snapshot, name: str, values: list[Any]) -> Snapshot:

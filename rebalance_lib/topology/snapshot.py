@@ -53,6 +53,7 @@ BROKERS = pa.schema(
         pa.field("capacity", CAPACITY),  # as given by a person or a cluster's JSON
         pa.field("broker_set", pa.string()),  # its topics stay on brokers of the same set
         pa.field("cordoned", pa.bool_()),  # all its log dirs are
+        pa.field("broker_set_topics", pa.list_(pa.string())),  # names and patterns of the topics of its set
     ]
 )
 REPLICAS = pa.schema(
@@ -74,7 +75,7 @@ REPLICAS = pa.schema(
     ]
 )
 LATER_COLUMNS = frozenset(  # not in files of older versions
-    {"start_offset", "end_offset", "min_insync_replicas", "capacity", "broker_set", "cordoned"}
+    {"start_offset", "end_offset", "min_insync_replicas", "capacity", "broker_set", "broker_set_topics", "cordoned"}
 )
 _ADVICE = "it is no table of a snapshot, or a damaged one; take a new one with kafka-rebalance snapshot"
 

@@ -17,7 +17,7 @@ from rebalance_lib.jobs.checks import Written, load_snapshots, violations
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Choice, ClusterModel, Mode, Request, candidates
 from rebalance_lib.report import write_choice
-from rebalance_lib.topology import TopicPartition
+from rebalance_lib.topology import BrokerSets, TopicPartition
 from rebalance_lib.topology.load_facts import LoadFacts
 from tests.history.samples import EXAMPLE, READ_EXAMPLE, Row, moment, write
 from tests.object_store import SECRET
@@ -195,6 +195,22 @@ def test_partitions_that_striping_leaves_for_their_racks_are_counted(spark, tmp_
     (here,) = candidates(ClusterModel.of(snapshot), request)
     assert run.summary()["candidates"]["full"]["figures"]["partitions_kept"] == here.figures.partitions_kept > 0
     assert "left alone: Kafka's striping" in (run.artifacts / "plan").read_text("review.md")
+
+
+def test_broker_sets_are_kept_and_what_leaves_one_is_found(spark, tmp_path):
+    sets = {"x": {"brokers": [1, 2, 3], "topics": ["t0000[13]"]}, "y": [4, 5, 6]}
+    snapshot = BrokerSets.from_dict(sets).apply(skewed(3, 60))
+    model = ClusterModel.of(snapshot)
+    run, request = run_of(tmp_path / "right", snapshot), Request(Mode.BALANCE, shards=2)
+    state = job.prepare(run.uri, request)
+    job.compute(spark, [state])
+    assert state.errors == ()
+    assert run.plan().digest == candidates(model, request)[0].plan.digest
+    elsewhere = replace(model, sets=None)
+    one = run_of(tmp_path / "wrong", snapshot)
+    staging = one.artifacts / "staged"
+    write_choice(staging, Choice(elsewhere, request, candidates(elsewhere, request)[:1], {}))
+    assert "full: broker-sets: " in found(spark, Written(staging), request)
 
 
 @cache

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from hypothesis import strategies as st
 
 from rebalance_lib.planner import ClusterModel, candidates
-from rebalance_lib.topology import BROKERS, REPLICAS, Snapshot, TopicPartition
+from rebalance_lib.topology import BROKERS, REPLICAS, BrokerSets, Snapshot, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,6 +68,7 @@ class Cluster:
 
     hosts: Mapping[int, Host]
     partitions: Mapping[TopicPartition, Held]
+    sets: Mapping[str, object] = field(default_factory=dict)  # as in the file of broker sets
 
     @property
     def live(self) -> list[int]:
@@ -79,6 +81,23 @@ class Cluster:
     def rack(self, broker: int) -> str | None:
         host = self.hosts[broker]
         return host.rack if self.racks_count and host.registered else None
+
+    def set_of(self, topic: str) -> set[int]:
+        """The brokers that a topic belongs on: all of them if there are no sets."""
+        registered = sorted(id_ for id_, host in self.hosts.items() if host.registered)
+        given = {
+            name: (set(one), ()) if isinstance(one, list) else (set(one["brokers"]), tuple(one["topics"]))
+            for name, one in self.sets.items()
+        }
+        if not given:
+            return set(self.hosts)
+        for brokers, patterns in given.values():
+            if any(fnmatchcase(topic, pattern) for pattern in patterns):
+                return brokers
+        rest = set(registered) - {id_ for brokers, _ in given.values() for id_ in brokers}
+        listed = sorted((one for one in [*(brokers for brokers, _ in given.values()), rest] if one), key=min)
+        held = Counter(b for name, one in self.partitions.items() if name.topic == topic for b in one.replicas)
+        return max(listed, key=lambda one: sum(held[b] for b in one))
 
     def bytes_by_broker(self) -> Counter[int]:
         return total((broker, held.bytes_on(broker)) for held in self.partitions.values() for broker in held.replicas)
@@ -140,12 +159,13 @@ class Cluster:
             for id_, host in self.hosts.items()
             if host.registered
         ]
-        return Snapshot(
+        snapshot = Snapshot(
             "c",
             "2026-01-01T00:00:00+00:00",
             pa.Table.from_pylist(brokers, BROKERS),
             pa.Table.from_pylist([row for name, held in self.partitions.items() for row in rows(name, held)], REPLICAS),
         )
+        return BrokerSets.from_dict(self.sets).apply(snapshot)
 
 
 def rows(name: TopicPartition, held: Held) -> list[dict[str, object]]:

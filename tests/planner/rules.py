@@ -27,6 +27,7 @@ def broken(before: Cluster, plan: Plan, request: Request) -> list[str]:
         *wrong_factors(before, after, request),
         *wrong_leaders(before, plan, request),
         *worse_racks(before, after, request),
+        *outside_of_sets(before, after),
         *overfull_disks(before, after, request),
         *overspent_budgets(before, after, request),
     ]
@@ -109,9 +110,17 @@ def wrong_factors(before: Cluster, after: Cluster, request: Request) -> Iterator
             yield f"{name} has {len(held.replicas)} replicas instead of {wanted}"
 
 
-def racks_of(cluster: Cluster, replicas: tuple[int, ...]) -> Counter[str]:
-    """How many replicas are in each rack; those on dead brokers are in none."""
-    racks = (cluster.rack(broker) for broker in replicas if cluster.hosts[broker].alive)
+def outside_of_sets(before: Cluster, after: Cluster) -> Iterator[str]:
+    """A replica is given to no broker outside of its topic's set."""
+    for name, broker, _ in arrivals(before, after):
+        if broker not in before.set_of(name.rpartition("-")[0]):
+            yield f"{name} goes to {broker}, outside of its topic's broker set"
+
+
+def racks_of(cluster: Cluster, replicas: tuple[int, ...], members: set[int] | None = None) -> Counter[str]:
+    """How many replicas are in each rack; those on dead brokers, and outside of their set, are in none."""
+    inside = (broker for broker in replicas if members is None or broker in members)
+    racks = (cluster.rack(broker) for broker in inside if cluster.hosts[broker].alive)
     return Counter(rack for rack in racks if rack is not None)
 
 
@@ -128,17 +137,17 @@ def worse_racks(before: Cluster, after: Cluster, request: Request) -> Iterator[s
     if not before.racks_count:
         return
     drained = set(request.brokers) if request.mode is Mode.DRAIN else set()
-    left = Counter(before.rack(broker) for broker in before.live if broker not in drained)
     for name, held in after.partitions.items():
         if name not in before.partitions or held.replicas == before.partitions[name].replicas:
             continue
-        had = before.partitions[name].replicas
-        old, new = racks_of(before, had), racks_of(before, held.replicas)
+        had, members = before.partitions[name].replicas, before.set_of(name.topic)
+        left = Counter(before.rack(broker) for broker in before.live if broker not in drained and broker in members)
+        old, new = racks_of(before, had, members), racks_of(before, held.replicas, members)
         if len(new) < min(len(old), len(held.replicas), len(left)):
             yield f"{name} was in {len(old)} racks and would be in {len(new)}: {had} to {held.replicas}"
         comparable = sum(old.values()) == len(had) and len(held.replicas) <= len(had)
         fullest = max(old.values(), default=0)
-        if drained:
+        if drained or before.sets:
             fullest = max(fullest, fewest_in_the_fullest(left, len(held.replicas)))
         if comparable and max(new.values(), default=0) > fullest:
             yield f"{name} would have {max(new.values())} replicas in a rack: {had} to {held.replicas}"

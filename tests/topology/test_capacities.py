@@ -8,6 +8,7 @@ import pytest
 
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.topology import BROKERS, BrokerSets, Capacities, parse_cluster
+from rebalance_lib.topology.capacities import sets_by_topic
 
 GB = 10**9
 SECTION = {
@@ -17,9 +18,12 @@ SECTION = {
 }
 
 
+TOPIC = {"topic": "t", "partition": 0, "replicas": [1], "size": 1}
+
+
 def snapshot(**of_seven):
     brokers = [{"id": 1, "rack": "a"}, {"id": 2}, {"id": 7, "rack": "b", **of_seven}]
-    return parse_cluster(json.dumps({"brokers": brokers, "partitions": []}).encode()).snapshot
+    return parse_cluster(json.dumps({"brokers": brokers, "partitions": [TOPIC]}).encode()).snapshot
 
 
 def capacities(found):
@@ -88,6 +92,15 @@ def test_brokers_of_a_set_have_its_name():
     assert BrokerSets.from_dict({}).apply(found).brokers["broker_set"].to_pylist() == ["payments", None, "logs"]
 
 
+def test_a_set_may_name_its_topics():
+    sets = {"payments": {"brokers": [1], "topics": ["pay*", "orders"]}, "logs": [7]}
+    found = BrokerSets.from_dict(sets).apply(snapshot())
+    assert found.brokers["broker_set"].to_pylist() == ["payments", None, "logs"]
+    assert found.brokers["broker_set_topics"].to_pylist() == [["pay*", "orders"], None, None]
+    assert sets_by_topic(found.brokers, ["pay", "orders", "other"]) == {"pay": "payments", "orders": "payments"}
+    assert BrokerSets.from_dict({"payments": [1]}).apply(found).brokers == found.brokers
+
+
 @pytest.mark.parametrize(
     ("section", "message"),
     [
@@ -100,6 +113,13 @@ def test_brokers_of_a_set_have_its_name():
         ({"a": [1, 1]}, "broker_sets.a is [1, 1]: list each broker once"),
         ({"a": [1, 2], "b": [2]}, "broker_sets.b has broker 2, which is in a: keep it in one of the two"),
         ({"a": [9]}, "broker_sets.a has 9: the cluster has no such broker"),
+        ({"a": {"topics": ["t"]}}, "broker_sets.a.brokers is null: give a list of broker ids"),
+        ({"a": {"brokers": [1], "topic": []}}, 'broker_sets.a has the key "topic": use some of brokers, topics'),
+        ({"a": {"brokers": [1], "topics": "t"}}, 'broker_sets.a.topics is "t": give a list of names or patterns'),
+        (
+            {"a": {"brokers": [1], "topics": ["t*"]}, "b": {"brokers": [7], "topics": ["*"]}},
+            "topic t is in two broker sets: a has it by 't*', b by '*'; change one of the two",
+        ),
     ],
 )
 def test_what_are_no_sets_of_the_cluster_is_refused_by_name(section, message):

@@ -1,11 +1,11 @@
 """What the compiled parts of the planner share: records, the rules of a single move, and lists by broker.
 
 Rules that no move breaks: a partition's replicas are on distinct brokers; only brokers that may take get replicas; no
-log dir is filled past its limit; a partition's racks are never shared worse than before. The last one comes down to one
-comparison. Let a replica leave a rack that holds ``own`` replicas of its partition, itself included, for a rack that
-holds ``others``: the move is fair if ``others + 1 <= own``. It can then neither fill a rack beyond the fullest one
-before nor leave the partition in fewer racks. A partition is repaired while a move with ``others + 1 < own`` is
-possible.
+log dir is filled past its limit; no broker is brought above its network capacity; a partition's racks are never shared
+worse than before. The last one comes down to one comparison. Let a replica leave a rack that holds ``own`` replicas of
+its partition, itself included, for a rack that holds ``others``: the move is fair if ``others + 1 <= own``. It can then
+neither fill a rack beyond the fullest one before nor leave the partition in fewer racks. A partition is repaired while
+a move with ``others + 1 < own`` is possible.
 
 Example: three replicas in racks a, a and b. One of those in a may go to b (1 + 1 <= 2: two in b, one in a, as good as
 before) and better to c (0 + 1 < 2: one in each). The one in b may go to c (0 + 1 <= 1), not to a (2 + 1 > 1).
@@ -23,6 +23,7 @@ import numpy as np
 from rebalance_lib.planner.compiled.cache import compiled
 
 NOWHERE = -1
+NETWORK_IN = 2  # the third resource, where rates are known; disks have limits by log dir, numbers of replicas none
 DISK = 0  # the first resource; a replica may occupy other bytes than a new one of its partition will
 SCAN_LIMIT = 128  # receivers looked at first for one replica, beginning at a place that rotates
 
@@ -85,6 +86,9 @@ class State(NamedTuple):
     racks: int  # 1 if they do not count
     weight: Any  # by resource and partition: what one replica weighs
     load: Any  # by resource and broker
+    ceiling: (
+        Any  # by resource and broker: what no move brings it above; infinite where that is not known, and for disks
+    )
 
 
 class Receivers(NamedTuple):
@@ -103,6 +107,9 @@ def fits(state, p, d, strict):
             return False
     if strict and partition.row >= 0 and state.topic_counts[partition.row, d] >= partition.limit:
         return False
+    for r in range(NETWORK_IN, len(state.load)):
+        if state.load[r, d] + state.weight[r, p] > state.ceiling[r, d]:
+            return False
     begin, end = state.brokers[d].first_dir, state.brokers[d + 1].first_dir
     for log_dir in range(begin, end):
         if state.free[log_dir] >= partition.size:

@@ -37,7 +37,8 @@ class Balance(Goal):
         """Numbers are whole: one more than an even part is always within."""
         limit = super().limit(view)
         if self.resource in {Resource.REPLICAS, Resource.LEADERS}:
-            even = float(view.load(self.resource)[view.stays].sum()) / max(1, int(view.stays.sum()))
+            sharers = view.sharers(self.resource)
+            even = float(view.load(self.resource)[sharers].sum()) / max(1, int(sharers.sum()))
             limit = max(limit, float(np.ceil(even)) / max(even, 1e-300))
         return limit
 

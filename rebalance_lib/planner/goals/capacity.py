@@ -37,4 +37,4 @@ class _Capacity(Goal):
         return float((load[known] / capacity[known]).max())
 
 
-CAPACITY = _Capacity("capacity", "no broker beyond its disk or network", hard=True)
+CAPACITY = _Capacity("capacity", "no broker beyond its disk or network", hard=True, of_cluster=True)

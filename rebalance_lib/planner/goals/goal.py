@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rebalance_lib.planner.resources import Resource, known_resources, per_leader, per_replica, shared_out, weights
+from rebalance_lib.planner.resources import LED, Resource, known_resources, per_leader, per_replica, shared_out, weights
 from rebalance_lib.planner.workspace import Layout, load_by_broker
 
 if TYPE_CHECKING:
@@ -41,6 +41,12 @@ class View:
         """By broker: whether it is among those that share the load."""
         return self.model.alive & ~self.scope.leaves
 
+    def sharers(self, resource: Resource) -> NDArray[np.bool_]:
+        """By broker: whether it is among those that share a resource: leaders may be kept in some racks."""
+        if resource in LED and self.scope.may_lead_else is not None:
+            return self.stays & self.scope.may_lead
+        return self.stays
+
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
         """Those whose loads are known."""
@@ -63,12 +69,12 @@ class View:
 
     def share(self, resource: Resource) -> Floats:
         """By broker: its share of what there is; one whose part is not known, while others' are, has what it has."""
-        load, part = self.load(resource), np.where(self.stays, weights(self.model, resource), 0.0)
-        return shared_out(float(load[self.stays].sum()), np.nan_to_num(part), np.isnan(part), load)
+        load, part = self.load(resource), np.where(self.sharers(resource), weights(self.model, resource), 0.0)
+        return shared_out(float(load[self.sharers(resource)].sum()), np.nan_to_num(part), np.isnan(part), load)
 
     def parts(self, resource: Resource) -> Floats:
         """By broker: its part of a resource, all of them together 1; what is not known counts as the average."""
-        part = np.where(self.stays, np.nan_to_num(weights(self.model, resource), nan=1.0), 0.0)
+        part = np.where(self.sharers(resource), np.nan_to_num(weights(self.model, resource), nan=1.0), 0.0)
         parts: Floats = part / max(part.sum(), 1e-300)
         return parts
 
@@ -98,6 +104,7 @@ class Goal(ABC):
     name: str
     explained: str
     hard: bool = False
+    of_cluster: bool = False  # where there are sets of brokers, it is about all of them together
 
     @abstractmethod
     def measure(self, view: View) -> float | None:

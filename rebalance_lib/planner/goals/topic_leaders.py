@@ -8,11 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from rebalance_lib.planner.goals.goal import Goal, View
+from rebalance_lib.planner.resources import Resource
 
 
-def spread(view: View, partition: np.ndarray, broker: np.ndarray) -> float | None:
+def spread(view: View, partition: np.ndarray, broker: np.ndarray, among: np.ndarray) -> float | None:
     """The most of one topic on one broker over an even part, at the 99th percentile over wide topics."""
-    brokers = max(1, int(view.stays.sum()))
+    brokers = max(1, int(among.sum()))
     counts = np.bincount(view.model.topic[partition], minlength=len(view.model.topics))
     wide = np.flatnonzero(counts >= brokers)
     if not len(wide):
@@ -30,7 +31,7 @@ def spread(view: View, partition: np.ndarray, broker: np.ndarray) -> float | Non
 
 class _TopicLeaders(Goal):
     def measure(self, view: View) -> float | None:
-        return spread(view, np.arange(len(view.leader)), view.leader)
+        return spread(view, np.arange(len(view.leader)), view.leader, view.sharers(Resource.LEADERS))
 
 
 TOPIC_LEADERS = _TopicLeaders("topic_leaders", "the leaders of each topic spread over brokers")

@@ -14,7 +14,7 @@ from rebalance_lib.planner.goals.topic_leaders import spread
 class _TopicReplicas(Goal):
     def measure(self, view: View) -> float | None:
         lengths = np.diff(view.layout.offsets)
-        return spread(view, np.repeat(np.arange(len(lengths)), lengths), view.layout.broker)
+        return spread(view, np.repeat(np.arange(len(lengths)), lengths), view.layout.broker, view.stays)
 
 
 TOPIC_REPLICAS = _TopicReplicas("topic_replicas", "the replicas of each topic spread over brokers")

@@ -69,7 +69,7 @@ def _even(work: Workspace, share: NDArray[np.float64], brokers: list[int]) -> No
         for b in brokers:
             here = work.model.rack == b
             takers = here & work.scope.takes
-            part = exchange(load, share, request.tolerance * (1 if number == 0 else 0.3), givers=here, takers=takers)
+            part = exchange(load, share, _tolerance(request) * (1 if number == 0 else 0.3), givers=here, takers=takers)
             give += part.give
             take += part.take
         if not give.any():
@@ -80,4 +80,9 @@ def _even(work: Workspace, share: NDArray[np.float64], brokers: list[int]) -> No
 
 def _unevenness(work: Workspace, share: NDArray[np.float64]) -> float:
     """How far loads are out of their bands, altogether."""
-    return float(np.maximum(0, np.abs(work.brokers["bytes"] - share) - work.request.tolerance * share).sum())
+    return float(np.maximum(0, np.abs(work.brokers["bytes"] - share) - _tolerance(work.request) * share).sum())
+
+
+def _tolerance(request: Request) -> float:
+    """How far from its share a log dir may be."""
+    return request.goal_tolerances.get("log_dirs", request.tolerance)

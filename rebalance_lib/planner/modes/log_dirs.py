@@ -69,6 +69,7 @@ def as_brokers(
         in_sync=model.in_sync[listed],
         write_rate=None,
         read_rate=None,
+        sets=None,
     )
     movable = scope.movable[model.slot_partition[listed]]
     everyone, nobody = np.ones(count, np.bool_), np.zeros(count, np.bool_)

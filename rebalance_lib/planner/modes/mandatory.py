@@ -79,9 +79,14 @@ def _obstacle(work: Workspace, slot: int) -> str:
         return (
             f"{model.name(p)} finds no broker: each of those allowed holds a replica of it already; allow more brokers"
         )
-    best = max(
-        int(work.state.free[model.log_dirs.offsets[b] : model.log_dirs.offsets[b + 1]].max(initial=0)) for b in others
-    )
+    dirs = model.log_dirs.offsets
+    best = max(int(work.state.free[dirs[b] : dirs[b + 1]].max()) if dirs[b] < dirs[b + 1] else size for b in others)
+    if best >= size and Resource.NETWORK_IN in work.resources:
+        rate = work.state.weight[work.resources.index(Resource.NETWORK_IN), p]
+        return (
+            f"no broker with disk space for {model.name(p)} can take the {rate:g} bytes per second that are written to "
+            "it without being above its network_in capacity; add brokers, or correct the capacities"
+        )
     return (
         f"no broker has room for {model.name(p)} with its {size} bytes: the emptiest log dir among {len(others)} "
         f"brokers may take {max(0, best)} more (max fill {work.request.max_fill:g}); add capacity or raise max fill"
