@@ -25,6 +25,7 @@ LEADER_IN, LEADER_OUT, FOLLOWER_IN = 0.7, 0.15, 0.15
 CAPACITY_OF = {"disk": "disk", "network_in": "network_in", "network_out": "network_out", "cpu": "cpu"}
 HELD, LED = ("disk", "network_in", "replicas"), ("leaders", "network_out", "cpu", "topic_leaders", "failover")
 GAP = 1e-4  # of the objective: what HiGHS need not prove
+NODES = 2_000
 
 
 def random_cluster(random: Random) -> dict[str, Any]:
@@ -116,9 +117,15 @@ class Small:
     def has_racks(self) -> bool:
         return all(name is not None for name in self.rack.values())
 
+    @property
+    def disks(self) -> dict[int, int]:
+        return {host["id"]: host["capacity"]["disk"] for host in self.cluster["brokers"] if "capacity" in host}
+
     def part(self, resource: str) -> dict[int, float]:
         """By broker: its part of a resource."""
-        given = {host["id"]: host.get("capacity", {}).get(CAPACITY_OF.get(resource, "")) for host in self.cluster["brokers"]}
+        given = {
+            host["id"]: host.get("capacity", {}).get(CAPACITY_OF.get(resource, "")) for host in self.cluster["brokers"]
+        }
         if any(value is None for value in given.values()):
             return dict.fromkeys(given, 1 / len(given))
         return {id_: value / sum(given.values()) for id_, value in given.items()}
@@ -143,8 +150,16 @@ class Small:
 
     def share(self, resource: str) -> dict[int, float]:
         held, led = self.of_replica(resource), self.of_leader(resource)
-        total = sum(h * len(lists) + l for h, l, lists in zip(held, led, self.after, strict=True))
+        total = sum(each * len(lists) + first for each, first, lists in zip(held, led, self.after, strict=True))
         return {id_: part * total for id_, part in self.part(resource).items()}
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """What HiGHS has proven that nothing is below, and the best it has found: the same where it has proven it."""
+
+    bound: float
+    found: float
 
 
 class _Level:
@@ -161,58 +176,59 @@ class _Level:
         elif share > 0:
             self.program.addConstr(self.level >= fixed / share)
 
-    def bound(self, seconds: float) -> float:
-        """No allowed solution is below this."""
+    def least(self) -> Optimum:
+        """Of all allowed solutions."""
         program = self.program
-        for option, value in {
-            "threads": 1, "mip_rel_gap": GAP, "time_limit": seconds, "mip_feasibility_tolerance": 1e-9,
-        }.items():
+        options = {"threads": 1, "mip_rel_gap": GAP, "mip_max_nodes": NODES, "mip_feasibility_tolerance": 1e-9}
+        for option, value in options.items():
             program.setOptionValue(option, value)
         program.minimize(self.level)
         info = program.getInfo()
-        return float(max(info.mip_dual_bound, 0.0)) if np.isfinite(info.mip_dual_bound) else 0.0
+        return Optimum(float(info.mip_dual_bound), float(info.objective_function_value))
 
 
-def best(small: Small, goal: str, limit: float, seconds: float = 30.0) -> float:
-    """What the goal can at best come to, at least its limit: a bound that HiGHS has proven."""
+def best(small: Small, goal: str, limit: float) -> Optimum:
+    """What the goal can at best come to, at least its limit."""
     if goal in {"disk", "network_in", "replicas", "capacity"}:
-        return _best_placement(small, goal, limit, seconds)
+        return _best_placement(small, goal, limit)
     if goal == "racks":
-        return limit
+        return Optimum(limit, limit)
     if goal == "topic_leaders":
-        return _best_topics(small, limit, seconds)
-    return _best_order(small, goal, limit, seconds)
+        return _best_topics(small, limit)
+    return _best_order(small, goal, limit)
 
 
-def _best_placement(small: Small, goal: str, limit: float, seconds: float) -> float:
+def _best_placement(small: Small, goal: str, limit: float) -> Optimum:
     level = _Level(limit)
     program, ids = level.program, small.ids
     holds = [{id_: program.addBinary() for id_ in ids} for _ in small.rows]
-    space = {host["id"]: host.get("capacity", {}).get("disk") for host in small.cluster["brokers"]}
-    held = Counter[int]()
-    for one in small.rows:
-        for broker in one["replicas"]:
-            held[broker] += one["size"]
-    for one, after, mine in zip(small.rows, small.after, holds, strict=True):
+    for after, mine in zip(small.after, holds, strict=True):
         program.addConstr(program.qsum(mine.values()) == len(after))
         if small.has_racks:
             _keep_racks(small, program, after, mine)
-    arriving = defaultdict(list)
-    for one, mine in zip(small.rows, holds, strict=True):
-        for id_ in ids:
-            if id_ not in one["replicas"] and one["size"]:
-                arriving[id_].append(one["size"] * mine[id_])
-    for id_, terms in arriving.items():
-        if space[id_] is not None:
-            free = space[id_] - held[id_] - int(np.ceil(space[id_] * (1 - MAX_FILL)))
-            program.addConstr(program.qsum(terms) <= max(0, free))
+    _keep_space(small, program, holds)
     resource = "disk" if goal == "capacity" else goal
     weight = small.of_replica(resource)
-    share = {id_: MAX_FILL * space[id_] for id_ in ids} if goal == "capacity" else small.share(resource)
+    share = {id_: MAX_FILL * size for id_, size in small.disks.items()} if goal == "capacity" else small.share(resource)
     for id_ in ids:
         terms = [w / share[id_] * mine[id_] for w, mine in zip(weight, holds, strict=True) if w and share[id_] > 0]
         level.add(terms, 0.0, share[id_])
-    return level.bound(seconds)
+    return level.least()
+
+
+def _keep_space(small: Small, program: Any, holds: list[dict[int, Any]]) -> None:
+    """What arrives fits beside all that is there now."""
+    held, arriving = Counter[int](), defaultdict(list)
+    for one, mine in zip(small.rows, holds, strict=True):
+        for id_ in small.ids:
+            if id_ in one["replicas"]:
+                held[id_] += one["size"]
+            elif one["size"]:
+                arriving[id_].append(one["size"] * mine[id_])
+    for id_, terms in arriving.items():
+        if id_ in small.disks:
+            free = small.disks[id_] - held[id_] - int(np.ceil(small.disks[id_] * (1 - MAX_FILL)))
+            program.addConstr(program.qsum(terms) <= max(0, free))
 
 
 def _keep_racks(small: Small, program: Any, after: tuple[int, ...], mine: dict[int, Any]) -> None:
@@ -226,7 +242,7 @@ def _keep_racks(small: Small, program: Any, after: tuple[int, ...], mine: dict[i
     program.addConstr(program.qsum(used.values()) >= len(has))
 
 
-def _best_topics(small: Small, limit: float, seconds: float) -> float:
+def _best_topics(small: Small, limit: float) -> Optimum:
     """Each topic by itself, then their percentile."""
     by_topic = defaultdict(list)
     for one, lists in zip(small.rows, small.after, strict=True):
@@ -242,11 +258,12 @@ def _best_topics(small: Small, limit: float, seconds: float) -> float:
             level.program.addConstr(level.program.qsum(mine.values()) == 1)
         for id_ in small.ids:
             level.add([mine[id_] / even for mine in leads if id_ in mine], 0.0, even)
-        found.append(np.ceil(level.bound(seconds) * even - 1e-3) / even)
-    return max(limit, float(np.quantile(found, 0.99))) if found else limit
+        found.append(np.ceil(level.least().bound * even - 1e-3) / even)
+    least = max(limit, float(np.quantile(found, 0.99))) if found else limit
+    return Optimum(least, least)
 
 
-def _best_order(small: Small, goal: str, limit: float, seconds: float) -> float:
+def _best_order(small: Small, goal: str, limit: float) -> Optimum:
     resources = ["leaders", "network_out"] if goal == "failover" else [goal]
     resources = [one for one in resources if any(small.of_leader(one))]
     level = _Level(limit)
@@ -268,9 +285,14 @@ def _best_order(small: Small, goal: str, limit: float, seconds: float) -> float:
             continue
         share = small.share(resource)
         for id_ in small.ids:
-            terms = [w / share[id_] * column for w, seen in zip(led, columns, strict=True) for (first, *_), column in seen.items() if first == id_ and w]
+            terms = [
+                w / share[id_] * column
+                for w, seen in zip(led, columns, strict=True)
+                for (first, *_), column in seen.items()
+                if first == id_ and w
+            ]
             level.add(terms, fixed[id_], share[id_])
-    return level.bound(seconds)
+    return level.least()
 
 
 def _heirs(small: Small, order: tuple[int, ...]) -> tuple[int | None, int | None]:
@@ -280,7 +302,9 @@ def _heirs(small: Small, order: tuple[int, ...]) -> tuple[int | None, int | None
     return next(iter(others), None), next(iter(elsewhere), None)
 
 
-def _after_failures(small: Small, level: _Level, columns: list[dict], loads: tuple[list[float], dict[int, float]]) -> None:
+def _after_failures(
+    small: Small, level: _Level, columns: list[dict], loads: tuple[list[float], dict[int, float]]
+) -> None:
     led, part = loads
     deaths: list[tuple[int, set[int]]] = [(1, {id_}) for id_ in small.ids]
     racks = set(small.rack.values())

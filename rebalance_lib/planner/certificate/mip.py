@@ -7,7 +7,7 @@ seconds is given.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import highspy
 import numpy as np
@@ -44,6 +44,17 @@ class _Rows:
         self.value.append(value)
 
 
+class _Checks:
+    """Stops a search that has asked so often whether to go on."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def count(self, event: Any) -> None:
+        self._left -= 1
+        event.data_in.user_interrupt = self._left < 0
+
+
 class IntegerProgram:
     """Columns with their limits, and rows."""
 
@@ -77,8 +88,13 @@ class IntegerProgram:
         gap: float = 0.0,
         start: tuple[Ints, Flags] | None = None,
         seconds: float = highspy.kHighsInf,
+        checks: int | None = None,
     ) -> Solution:
-        """Minimise, up to a part of the objective, from a start if there is one."""
+        """Minimise, up to a part of the objective, from a start if there is one.
+
+        HiGHS asks now and then whether to go on, at the same points of the search whenever it is run: after so many
+        `checks` it stops. Nodes alone limit little, since a small program spends most of its time on the first one.
+        """
         if not self.columns:  # HiGHS takes an empty program for solved
             infeasible = max(self._rows.low, default=0.0) > 0 or min(self._rows.high, default=0.0) < 0
             return Solution(None if infeasible else np.zeros(0, np.bool_), np.inf, infeasible, True)
@@ -99,6 +115,7 @@ class IntegerProgram:
             "random_seed": 0,
             "mip_max_nodes": nodes,
             "time_limit": seconds,
+            "mip_allow_restart": False,  # a restart of a small program costs more than it gains
             "mip_rel_gap": gap,
             "mip_abs_gap": 1e-9,
             "mip_feasibility_tolerance": 1e-9,
@@ -109,6 +126,8 @@ class IntegerProgram:
         if start is not None:
             columns, values = start  # HiGHS works out the others
             solver.setSolution(len(columns), columns.astype(np.int32), values.astype(np.float64))
+        if checks is not None:
+            solver.cbMipInterrupt.subscribe(_Checks(checks).count)
         solver.run()
         status = solver.getModelStatus()
         if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):

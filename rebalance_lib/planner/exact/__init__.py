@@ -14,8 +14,8 @@ Algorithm:
     than ``COLUMNS`` movable partitions times brokers are left to the passes alone.
 
 Example:
-    Brokers 1, 2 and 3 should hold 12 GB each, of partitions of 8, 8, 5, 5, 4, 3 and 3. Moves and swaps have come to 8+5,
-    8+4 and 5+3+3: nothing of these two kinds lowers the 13. The program finds 8+4, 8+3 and 5+5+3.
+    Brokers 1, 2 and 3 should hold 12 GB each, of partitions of 8, 8, 5, 5, 4, 3 and 3. Moves and swaps have come to
+    8+5, 8+4 and 5+3+3: no move or swap of two lowers the 13 without another 13. The program finds 8+4, 5+4+3 and so on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rebalance_lib.planner.compiled.compare import rack_spread
 from rebalance_lib.planner.exact.orders import better_orders
 from rebalance_lib.planner.exact.places import better_places, fewer_bytes
 from rebalance_lib.planner.goals import View
-from rebalance_lib.planner.goals.objective import objective, outside
+from rebalance_lib.planner.goals.objective import GAIN, objective, outside
 from rebalance_lib.planner.order import order_lists
 from rebalance_lib.planner.resources import known_resources, weights
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace
@@ -38,12 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 COLUMNS = 1_200  # movable partitions times brokers
-REPEATS = 6  # more than it takes: each must be better than the one before by GAIN
-GAIN = 2e-4  # of the objective: what a program must gain for its layout to be taken
+REPEATS = 30  # far more than it takes: each must be better than the one before
 LESS_OUTSIDE = 0.1  # of what is outside of the bands, where the objective is the same: as a pass of ``rebalance`` asks
 ROUNDING = 1e-9
-
-Improve = "Callable[[Workspace], Placement]"
 
 
 @dataclass(frozen=True, slots=True)

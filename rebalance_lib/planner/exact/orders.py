@@ -21,6 +21,7 @@ import numpy as np
 from rebalance_lib.planner.certificate.mip import IntegerProgram
 from rebalance_lib.planner.goals import GOALS, View
 from rebalance_lib.planner.goals.balance import Balance
+from rebalance_lib.planner.goals.objective import GAIN, objective, weights_of
 from rebalance_lib.planner.order import electable
 from rebalance_lib.planner.resources import LED, Resource, per_leader, per_replica
 from rebalance_lib.planner.shares import band
@@ -29,10 +30,11 @@ from rebalance_lib.planner.workspace import Layout, Workspace, load_by_broker
 if TYPE_CHECKING:
     from rebalance_lib.planner.certificate.problem import Flags, Floats, Ints
 
-NODES = 60
+NODES = 10
+CHECKS = 60
 GAP = 2e-4  # of the objective
 CHANGE = 1e-6  # of the objective: what another order of one list costs
-OUTSIDE = 1e-3  # of the objective: what a share outside of its band costs, over all brokers
+OUTSIDE = 2e-4  # of the objective: what a share outside of its band costs, over all brokers
 MOST_REPLICAS = 6  # of a partition whose order is looked at
 NOBODY = -1
 
@@ -57,6 +59,7 @@ class _Search:
     def __init__(self, work: Workspace, layout: Layout) -> None:
         self._work, self._layout = work, layout
         self._view = View(work.model, work.scope, work.request, layout)
+        self._weights, self._needed = weights_of(self._view), GAIN * objective(self._view)
         self._level: dict[str, int] = {}
         names = [name for name in work.request.goal_tolerances if name in {*map(str, LED), "topic_leaders", "failover"}]
         measured = {name: GOALS[name].measure(self._view) for name in names}
@@ -66,7 +69,8 @@ class _Search:
     @property
     def can_gain(self) -> bool:
         """Whether a goal is not met."""
-        return any(value > GOALS[name].limit(self._view) * (1 + GAP) for name, value in self._measure.items())
+        over = {name: max(0.0, value - GOALS[name].limit(self._view)) for name, value in self._measure.items()}
+        return sum(self._weights[name] * value for name, value in over.items()) >= self._needed
 
     @cached_property
     def _changeable(self) -> Flags:
@@ -138,26 +142,25 @@ class _Search:
             self._level[name] = self._new_level(GOALS[name].limit(self._view))
             goal = GOALS[name]
             if isinstance(goal, Balance):
-                slack.append((self._balance(goal), self._work.request.weight_of(name)))
+                slack.append((self._balance(goal), self._weights[name]))
             elif name == "failover":
                 self._failover()
             else:
                 self._topics()
-        total = sum(self._work.request.weight_of(name) for name in self._measure)
         cost = np.zeros(self._program.columns)
         for name, level in self._level.items():
-            cost[level] = self._work.request.weight_of(name) / total
+            cost[level] = self._weights[name]
         for columns, weight in slack:
-            cost[columns] = OUTSIDE * weight / total / self._work.model.brokers
+            cost[columns] = OUTSIDE * weight / self._work.model.brokers
+        now = sum(self._weights[n] * max(v, GOALS[n].limit(self._view)) for n, v in self._measure.items())
+        index = np.array(list(self._level.values()))
+        self._program.add_row(-np.inf, now - self._needed, index, cost[index])
         for columns in self._columns.values():
             cost[columns[1:]] = CHANGE
         return self._solved(cost)
 
     def _solved(self, cost: Floats) -> Layout | None:
-        every = np.concatenate(list(self._columns.values()))
-        start = np.zeros(len(every), np.bool_)
-        start[[columns[0] for columns in self._columns.values()]] = True
-        found = self._program.solve(cost, nodes=NODES, gap=GAP, start=(every, start))
+        found = self._program.solve(cost, nodes=NODES, gap=GAP, checks=CHECKS)
         if found.chosen is None:
             return None
         slots = np.arange(len(self._layout.broker))

@@ -15,6 +15,7 @@ from rebalance_lib.planner.certificate.problem import Loads, Problem
 from rebalance_lib.planner.certificate.program import Program
 from rebalance_lib.planner.goals import GOALS, View
 from rebalance_lib.planner.goals.balance import Balance
+from rebalance_lib.planner.goals.objective import GAIN, objective, weights_of
 from rebalance_lib.planner.model import NO_LIMIT
 from rebalance_lib.planner.resources import Resource, per_replica
 from rebalance_lib.planner.shares import band
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
 
     from rebalance_lib.planner.certificate.problem import Flags, Floats
 
-NODES = 60
+NODES = 10
+CHECKS, BYTES_CHECKS = 40, 30
 GAP = 2e-4  # of the objective
-OUTSIDE = 1e-3  # of the objective: what a share outside of its band costs, over all brokers
-BYTES = 1e-3  # of the objective: what copying all bytes once costs
+BYTES_GAP = 0.01  # of the bytes
+OUTSIDE = 2e-4  # of the objective: what a share outside of its band costs, over all brokers
+BYTES = 2e-4  # of the objective: what copying all bytes once costs; less than GAIN, else the next step would go on
 ROUNDING = 1e-9
 
 
@@ -50,7 +53,8 @@ class _Search:
         self._work, self._layout = work, layout
         self._before = work.layout
         view = View(model, scope, work.request, layout)
-        goals = [GOALS[name] for name in work.request.goal_tolerances]
+        self._weights, self._needed = weights_of(view), GAIN * objective(view)
+        goals = [GOALS[name] for name in self._weights]
         self._goals = [one for one in goals if isinstance(one, Balance) and one.resource in work.resources]
         self._measure = [one.measure(view) or 1.0 for one in self._goals]
         self._limit = [one.limit(view) for one in self._goals]
@@ -74,7 +78,8 @@ class _Search:
     @property
     def can_gain(self) -> bool:
         """Whether a goal is not met."""
-        return any(measure > limit * (1 + GAP) for measure, limit in zip(self._measure, self._limit, strict=True))
+        over = np.maximum(0.0, np.array(self._measure) - np.array(self._limit))
+        return bool(over @ [self._weights[goal.name] for goal in self._goals] >= self._needed) if self._goals else False
 
     def _bands(self, view: View, resource: Resource) -> Loads:
         share, tolerance = view.share(resource), self._work.request.tolerance_of(resource)
@@ -115,19 +120,21 @@ class _Search:
         """The program of the objective."""
         program, copied = self._program()
         levels, slack = [], []
-        request, brokers = self._work.request, self._work.model.brokers
+        brokers = self._work.model.brokers
         for goal, loads, limit in zip(self._goals, self._loads, self._limit, strict=True):
-            weight = request.weight_of(goal.name)
+            weight = self._weights[goal.name]
             slack.append((program.measure_band(loads, loads.low, loads.high), weight))
             levels.append((program.add_level(loads, limit), weight))
         cost = np.append(copied, np.zeros(program.columns - len(copied)))
         cost *= BYTES / max(1.0, float(self._work.model.bytes.sum()))
-        total = sum(weight for _, weight in levels)
         for level, weight in levels:
-            cost[level] = weight / total
+            cost[level] = weight
         for columns, weight in slack:
-            cost[columns] = OUTSIDE * weight / total / brokers
-        return self._solved(program, cost)
+            cost[columns] = OUTSIDE * weight / brokers
+        index, value = (np.array(side) for side in zip(*levels, strict=True))
+        now = np.maximum(self._measure, self._limit) @ value
+        program.add_row(-np.inf, now - self._needed, index, value)
+        return self._solved(program, cost, GAP, CHECKS)
 
     def least_bytes(self) -> Layout | None:
         """The program of bytes."""
@@ -136,17 +143,18 @@ class _Search:
             held = np.where(loads.share > 0, self._problem.held(loads), 0.0)
             level = max(measure, limit) * loads.share
             program.keep_in_band(loads, np.minimum(loads.low, held), np.maximum(level, held))
-        cost = np.append(copied, np.zeros(program.columns - len(copied))) / max(1.0, float(copied.max(initial=0)))
-        layout = self._solved(program, cost)
+        unit = max(1.0, float(copied.max(initial=0)))
+        cost = np.append(copied, np.zeros(program.columns - len(copied))) / unit
+        index = np.flatnonzero(cost)
+        program.add_row(-np.inf, self.copied / unit * (1 - BYTES_GAP), index, cost[index])
+        layout = self._solved(program, cost, BYTES_GAP, BYTES_CHECKS)
         if layout is None:
             return None
         moved = int((self._held(layout) & ~self._had).astype(np.int64).sum(axis=1) @ self._work.model.size)
         return layout if moved < self.copied else None
 
-    def _solved(self, program: Program, cost: Floats) -> Layout | None:
-        nobody = np.full(self._work.model.partitions, -1, np.int64)
-        start = program.columns_of(self._has, nobody)
-        found = program.solve(cost, nodes=NODES, gap=GAP, start=start)
+    def _solved(self, program: Program, cost: Floats, gap: float, checks: int) -> Layout | None:
+        found = program.solve(cost, nodes=NODES, gap=gap, checks=checks)
         if found.chosen is None:
             return None
         after = self._has.copy()

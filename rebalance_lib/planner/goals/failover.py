@@ -43,7 +43,7 @@ def _worst(  # noqa: PLR0917 - the columns of one table
         lives = alive[other] & (group[other] != group[leader[rows]])
         heir[rows[lives]] = other[lives]
     groups = int(group.max()) + 1
-    found = heir >= 0
+    found = (heir >= 0) & (group[leader] >= 0)  # a dead broker that nobody knows has no rack
     cells = np.bincount(group[leader[found]] * len(load) + heir[found], weight[found], minlength=groups * len(load))
     inherited = cells.reshape(groups, len(load))
     survives = (group[None, :] != np.arange(groups)[:, None]) & alive

@@ -22,6 +22,9 @@ from rebalance_lib.planner.shares import band
 if TYPE_CHECKING:
     from rebalance_lib.planner.goals.goal import Goal, View
 
+GAIN = 9e-4
+"""Of the objective: layouts that differ by less are as good. What is asked for is 0.1 % from the optimum."""
+
 
 def objective_of(goal: Goal, view: View) -> float | None:
     """The measure of a goal, or its limit if that is larger; None where it says nothing."""
@@ -29,13 +32,18 @@ def objective_of(goal: Goal, view: View) -> float | None:
     return None if measure is None else max(measure, goal.limit(view))
 
 
+def weights_of(view: View) -> dict[str, float]:
+    """How much each goal of the request counts that has something to say, all together 1."""
+    weight = view.request.weight_of
+    known = {name: weight(name) for name in view.request.goal_tolerances if GOALS[name].measure(view) is not None}
+    total = sum(known.values())
+    return {name: value / total for name, value in known.items()}
+
+
 def objective(view: View) -> float:
     """The mean over the goals of the request; 1 if none of them says anything."""
-    weighed = {name: view.request.weight_of(name) for name in view.request.goal_tolerances if name in GOALS}
-    found = {name: objective_of(GOALS[name], view) for name in weighed}
-    known = {name: value for name, value in found.items() if value is not None}
-    total = sum(weighed[name] for name in known)
-    return sum(weighed[name] * value for name, value in known.items()) / total if total else 1.0
+    weights = weights_of(view)
+    return sum(part * (objective_of(GOALS[name], view) or 0.0) for name, part in weights.items()) if weights else 1.0
 
 
 def outside(view: View) -> float:
