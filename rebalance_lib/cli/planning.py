@@ -133,7 +133,8 @@ def plan_here(
     hint = "" if is_compiled() else f" ({COMPILING})"
     for name in names(request):
         begun = time.perf_counter()
-        with stages("candidates", f"planning {name}{hint}"):
+        polishing = f", then polishing for {request.polish:g} s" if request.polish and name in {UNLIMITED, FULL} else ""
+        with stages("candidates", f"planning {name}{hint}{polishing}"):
             found.append(candidate(model, scope, request, name))
         hint = ""
         if name in {UNLIMITED, FULL}:

@@ -12,6 +12,7 @@ from rebalance_lib.planner.certificate.evenness import best_possible
 from rebalance_lib.planner.certificate.least_bytes import least_bytes
 from rebalance_lib.planner.goals import View
 from rebalance_lib.planner.rebalance import shares_of
+from rebalance_lib.planner.resources import Resource
 from rebalance_lib.planner.workspace import Layout, Workspace
 
 if TYPE_CHECKING:
@@ -33,15 +34,23 @@ def certificate_of(model: ClusterModel, scope: Scope, request: Request) -> Certi
     layout = Layout.of(model)
     work = Workspace.of(model, scope, request, layout, model.leader)
     view = View(model, scope, request, layout)
+    problem = problem_of(work)
+    weight = dict(zip(map(str, work.resources), work.state.weight, strict=True))
+    best = {}
+    for loads in problem.loads:
+        plain = Loads.within(loads.name, weight[loads.name], view.share(Resource(loads.name)), 0.0)
+        best[loads.name] = max(1.0, best_possible(replace(problem, loads=(plain,)), plain))
+    return Certificate(best, least_bytes(problem))
+
+
+def problem_of(work: Workspace) -> Problem:
+    """What follows from where replicas are, within its tolerances, as far as the request asks for it."""
+    model, scope, request = work.model, work.scope, work.request
     shares = shares_of(work)
     weight = dict(zip(work.resources, work.state.weight, strict=True))
     asked = [one for one in work.resources if request.weight_of(one)]
     rack = np.where(model.alive, model.rack, -1).astype(np.int32)
-    where = (model.offsets, model.broker, model.size, scope.movable, rack)
+    layout = work.layout
+    where = (layout.offsets, layout.broker, model.size, scope.movable, rack)
     bands = tuple(Loads.within(str(one), weight[one], shares[one], request.tolerance_of(one)) for one in asked)
-    problem = Problem(*where, scope.gives, scope.takes, scope.leaves, bands)
-    best = {}
-    for one in asked:
-        plain = Loads.within(str(one), weight[one], view.share(one), 0.0)
-        best[str(one)] = max(1.0, best_possible(replace(problem, loads=(plain,)), plain))
-    return Certificate(best, least_bytes(problem))
+    return Problem(*where, scope.gives, scope.takes, scope.leaves, bands)

@@ -101,20 +101,13 @@ class _Search:
         copied = np.zeros(columns)
         arrives = replica & ~self._had[program.partition, program.broker]
         copied[arrives] = self._work.model.size[program.partition[arrives]]
-        free = self._free_by_broker()
-        for b in np.flatnonzero(free < NO_LIMIT).tolist():
+        free = free_by_broker(self._work)
+        for b in np.flatnonzero(np.isfinite(free)).tolist():
             index = np.flatnonzero((program.broker == b) & (copied > 0))
             if len(index):
                 unit = max(1.0, float(copied[index].max()))
-                program.add_row(-np.inf, max(0.0, float(free[b])) / unit, index, copied[index] / unit)
+                program.add_row(-np.inf, float(free[b]) / unit, index, copied[index] / unit)
         return program, copied
-
-    def _free_by_broker(self) -> NDArray[np.float64]:
-        dirs = self._work.model.log_dirs
-        owner = np.repeat(np.arange(self._work.model.brokers), np.diff(dirs.offsets))
-        free = np.maximum(0, self._work.state.free).astype(np.float64)
-        summed = np.bincount(owner, free, minlength=self._work.model.brokers)
-        return np.where(np.diff(dirs.offsets) == 0, float(NO_LIMIT), summed)
 
     def least_objective(self) -> Layout | None:
         """The program of the objective."""
@@ -162,32 +155,45 @@ class _Search:
         after[program.replicas(found.chosen)] = True
         if np.array_equal(after, self._has):
             return None
-        return self._laid_out(after)
+        return lay_out(self._work, self._layout, after, self._work.state.free)
 
-    def _laid_out(self, after: Flags) -> Layout | None:
-        """Replicas that stay keep their order; those that arrive follow, each on the log dir with the most space."""
-        model, before, free = self._work.model, self._before, self._work.state.free.copy()
-        broker, held, log_dir = self._layout.broker.copy(), before.bytes.copy(), before.log_dir.copy()
-        order = np.argsort(-model.size, kind="stable")
-        for p in order.tolist():
-            slots = np.arange(model.offsets[p], model.offsets[p + 1])
-            old = dict(zip(before.broker[slots].tolist(), slots.tolist(), strict=True))
-            listed = [b for b in self._layout.broker[slots].tolist() if after[p, b]]
-            listed += [b for b in np.flatnonzero(after[p]).tolist() if b not in listed]
-            sources = [old.get(b) for b in listed]
-            for slot, b, source in zip(slots.tolist(), listed, sources, strict=True):
-                broker[slot] = b
-                if source is not None:
-                    held[slot], log_dir[slot] = before.bytes[source], before.log_dir[source]
-                    continue
-                held[slot] = model.size[p]
-                begin, end = model.log_dirs.offsets[b], model.log_dirs.offsets[b + 1]
-                if begin == end:
-                    log_dir[slot] = -1
-                    continue
-                at = int(begin + np.argmax(free[begin:end]))
-                if free[at] < model.size[p]:
-                    return None
-                free[at] -= model.size[p]
-                log_dir[slot] = at
-        return Layout(self._layout.offsets, broker, held, log_dir)
+
+def free_by_broker(work: Workspace) -> Floats:
+    """By broker: the bytes that may arrive, old and new copies counted; infinite where nothing limits them."""
+    dirs = work.model.log_dirs
+    owner = np.repeat(np.arange(work.model.brokers), np.diff(dirs.offsets))
+    free = np.maximum(0, work.state.free).astype(np.float64)
+    summed = np.bincount(owner, free, minlength=work.model.brokers)
+    return np.where((np.diff(dirs.offsets) == 0) | (summed >= NO_LIMIT / 2), np.inf, summed)
+
+
+def lay_out(work: Workspace, layout: Layout, after: Flags, free: NDArray[np.int64]) -> Layout | None:
+    """A layout with these brokers for each partition; None if a log dir has no space for one of them.
+
+    Replicas that stay keep their order; those that arrive follow, each on the log dir with the most `free` bytes.
+    """
+    model, before, free = work.model, work.layout, free.copy()
+    broker, held, log_dir = layout.broker.copy(), before.bytes.copy(), before.log_dir.copy()
+    order = np.argsort(-model.size, kind="stable")
+    for p in order.tolist():
+        slots = np.arange(model.offsets[p], model.offsets[p + 1])
+        old = dict(zip(before.broker[slots].tolist(), slots.tolist(), strict=True))
+        listed = [b for b in layout.broker[slots].tolist() if after[p, b]]
+        listed += [b for b in np.flatnonzero(after[p]).tolist() if b not in listed]
+        sources = [old.get(b) for b in listed]
+        for slot, b, source in zip(slots.tolist(), listed, sources, strict=True):
+            broker[slot] = b
+            if source is not None:
+                held[slot], log_dir[slot] = before.bytes[source], before.log_dir[source]
+                continue
+            held[slot] = model.size[p]
+            begin, end = model.log_dirs.offsets[b], model.log_dirs.offsets[b + 1]
+            if begin == end:
+                log_dir[slot] = -1
+                continue
+            at = int(begin + np.argmax(free[begin:end]))
+            if free[at] < model.size[p]:
+                return None
+            free[at] -= model.size[p]
+            log_dir[slot] = at
+    return Layout(layout.offsets, broker, held, log_dir)
