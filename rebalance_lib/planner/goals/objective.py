@@ -58,5 +58,5 @@ def outside(view: View) -> float:
         if goal.resource in {Resource.REPLICAS, Resource.LEADERS}:
             low, high = band(share, tolerance)
         excess = np.maximum(0.0, load - high) + np.maximum(0.0, low - load)
-        off += view.request.weight_of(name) * float((excess / np.maximum(share, 1e-300))[share > 0].sum())
+        off += view.request.weight_of(name) * float((excess[share > 0] / share[share > 0]).sum())
     return off
