@@ -72,7 +72,7 @@ def test_an_exact_plan_is_better_than_the_passes_alone(monkeypatch):
     exact, passes = [], []
     for seed in range(cases(3, long=200)):
         found = []
-        for columns in (1200, 0):
+        for columns in (600, 0):
             monkeypatch.setattr("rebalance_lib.planner.exact.COLUMNS", columns)
             model, request, one, _ = planned(random_cluster(Random(seed)))
             view = View(model, one.outcome.scope, request, one.outcome.placement.layout)
