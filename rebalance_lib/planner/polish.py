@@ -55,7 +55,8 @@ def _free(work: Workspace, layout: Layout) -> NDArray[np.int64]:
     comes = ~_held(work, work.layout.broker)[work.model.slot_partition, layout.broker]
     comes &= layout.log_dir >= 0
     size = work.model.size[work.model.slot_partition[comes]]
-    return np.maximum(work.state.free, sum_by(layout.log_dir[comes], size, len(work.state.free)))
+    free: NDArray[np.int64] = work.state.free
+    return np.maximum(free, sum_by(layout.log_dir[comes], size, len(work.state.free)))
 
 
 def _held(work: Workspace, broker: NDArray[np.int32]) -> Flags:
