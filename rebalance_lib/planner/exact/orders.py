@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rebalance_lib.planner.certificate.problem import Flags, Floats, Ints
 
 NODES = 10
-CHECKS = 60
+CHECKS = 60  # with 20, failover was over 0.1 % from the optimum on 5 of 30 random clusters, with 60 on none
 GAP = 2e-4  # of the objective
 CHANGE = 1e-6  # of the objective: what another order of one list costs
 OUTSIDE = 2e-4  # of the objective: what a share outside of its band costs, over all brokers
