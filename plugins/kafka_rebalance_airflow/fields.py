@@ -134,6 +134,14 @@ def request_params() -> dict[str, Param]:
             "topic_replicas. Empty: all but the last, as far as loads are known.",
             WHAT,
         ),
+        "polish": _number(
+            "Polish in seconds",
+            "For balance, expand and topics: look so long for a plan that is more even, or as even and copies less; "
+            "for clusters too large to be planned exactly. 0: not at all.",
+            default=0,
+            maximum=3600.0,
+            section=WHAT,
+        ),
         "seed": _number(
             "Seed",
             "Where the choice between equals starts; the same seed gives the same plan.",

@@ -77,6 +77,13 @@ def request_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--balance", is_flag=True, default=None, help="drain: even out the other brokers too."),
         _list("--leader-racks", "Racks that leaders are kept in, where a partition has a replica in sync there."),
         _list("--goals", "What to aim at, the first counting the most: disk, replicas=0.05 and so on; see the docs."),
+        click.option(
+            "--polish",
+            type=float,
+            metavar="SECONDS",
+            help="balance, expand, topics: once there is a plan, look so long for one that is more even, or copies "
+            "less. For clusters too large to be planned exactly; the result depends on the machine. Default 0.",
+        ),
         click.option("--seed", type=int, help="Chooses between equals; the same seed gives the same plan."),
         click.option("--shards", type=int, help="Parts that a cluster is cut into for planning; default by its size."),
     ]

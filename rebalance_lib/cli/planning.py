@@ -130,7 +130,8 @@ def plan_here(
         model = ClusterModel.of(cluster.snapshot, loads)
     scope = Scope.of(model, request)
     hint = "" if is_compiled() else f" ({COMPILING})"
-    with stages("candidates", f"planning {', '.join(names(request))}{hint}"):
+    polishing = f", then polishing for {request.polish:g} s" if request.polish else ""
+    with stages("candidates", f"planning {', '.join(names(request))}{hint}{polishing}"):
         found = all_candidates(model, scope, request)
     stages.seconds["plan"] = sum(one.seconds for one in found if one.name in {UNLIMITED, FULL})
     with stages("candidates", "comparing candidates"):

@@ -150,7 +150,7 @@ def _finished(part: Candidate, request: Request) -> Candidate:
     """A part as a full plan: what would be planned after it, if anything, is done at once."""
     outcome = part.outcome
     after = carried_out(outcome.model, outcome.placement.layout)
-    rest = place_by_set(PLACERS[request.mode], after, outcome.scope, request.without_budgets())
+    rest = place_by_set(PLACERS[request.mode], after, outcome.scope, replace(request.without_budgets(), polish=0.0))
     placement = replace(outcome.placement, layout=rest.layout, leader=rest.leader)
     return Candidate(FULL, Outcome(outcome.model, outcome.scope, placement))
 

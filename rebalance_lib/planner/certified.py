@@ -13,6 +13,7 @@ from rebalance_lib.planner.certificate.evenness import best_possible
 from rebalance_lib.planner.certificate.least_bytes import least_bytes
 from rebalance_lib.planner.goals import View
 from rebalance_lib.planner.rebalance import shares_of
+from rebalance_lib.planner.resources import Resource
 from rebalance_lib.planner.workspace import Layout, Workspace
 
 if TYPE_CHECKING:
@@ -45,18 +46,26 @@ def _certificate(model: ClusterModel, scope: Scope, request: Request) -> Certifi
     layout = Layout.of(model)
     work = Workspace.of(model, scope, request, layout, model.leader)
     view = View(model, scope, request, layout)
+    problem = problem_of(work)
+    weight = dict(zip(map(str, work.resources), work.state.weight, strict=True))
+    best = {}
+    for loads in problem.loads:
+        # What is outside of its set comes in, and has a share then.
+        share = view.share(Resource(loads.name))
+        share = share * (1 + weight[loads.name][work.unassigned].sum() / max(share.sum(), 1e-300))
+        plain = Loads.within(loads.name, weight[loads.name], share, 0.0)
+        best[loads.name] = max(1.0, best_possible(replace(problem, loads=(plain,)), plain))
+    return Certificate(best, least_bytes(problem))
+
+
+def problem_of(work: Workspace) -> Problem:
+    """What follows from where replicas are, within its tolerances, as far as the request asks for it."""
+    model, scope, request = work.model, work.scope, work.request
     shares = shares_of(work)
     weight = dict(zip(work.resources, work.state.weight, strict=True))
     asked = [one for one in work.resources if request.weight_of(one)]
     rack = np.where(model.alive, model.rack, -1).astype(np.int32)
-    where = (model.offsets, model.broker, model.size, scope.movable, rack)
+    layout = work.layout
+    where = (layout.offsets, layout.broker, model.size, scope.movable, rack)
     bands = tuple(Loads.within(str(one), weight[one], shares[one], request.tolerance_of(one)) for one in asked)
-    problem = Problem(*where, scope.gives, scope.takes, scope.leaves, bands)
-    best = {}
-    for one in asked:
-        # What is outside of its set comes in, and has a share then.
-        share = view.share(one)
-        share = share * (1 + weight[one][work.unassigned].sum() / max(share.sum(), 1e-300))
-        plain = Loads.within(str(one), weight[one], share, 0.0)
-        best[str(one)] = max(1.0, best_possible(replace(problem, loads=(plain,)), plain))
-    return Certificate(best, least_bytes(problem))
+    return Problem(*where, scope.gives, scope.takes, scope.leaves, bands)

@@ -67,10 +67,14 @@ def polish(
     seconds: float,
     monotonic: Callable[[], float],
     seed: int = 0,
+    space: Floats | None = None,
 ) -> Polished:
-    """Improve a placement of the problem's replicas; every slot must have a broker, and racks be kept."""
+    """Improve a placement of the problem's replicas; every slot must have a broker, and racks be kept.
+
+    ``space`` has by broker the bytes that may arrive, old and new copies counted; as many as there are if not given.
+    """
     end = monotonic() + seconds
-    state = _State(problem, broker.copy())
+    state = _State(problem, broker.copy(), space)
     random = np.random.default_rng(seed)
     rounds = improvements = idle = 0
     while idle < PATIENCE and (left := end - monotonic()) > 0:
@@ -85,9 +89,10 @@ def polish(
 class _State:
     """A placement, and what each broker has of each load by it."""
 
-    def __init__(self, problem: Problem, broker: NDArray[np.int32]) -> None:
+    def __init__(self, problem: Problem, broker: NDArray[np.int32], space: Floats | None = None) -> None:
         self._problem = problem
         self.broker = broker
+        self._space = np.full(problem.brokers, np.inf) if space is None else space
         self._bands = [problem.band(loads) for loads in problem.loads]
         self._led = any(loads.led for loads in problem.loads)
         self.loads = self._loads_of(broker)
@@ -116,6 +121,19 @@ class _State:
     def _bytes_of(self, partitions: Ints, after: Ints) -> int:
         arriving = np.setdiff1d(after, self._has(self._problem.broker, partitions), assume_unique=True)
         return int(self._problem.size[arriving // self._problem.brokers].sum())
+
+    def _arrived(self, partitions: Ints) -> Floats:
+        """By broker: the bytes of these partitions that arrive."""
+        before, after = self._has(self._problem.broker, partitions), self._has(self.broker, partitions)
+        keys = np.setdiff1d(after, before, assume_unique=True)
+        count = self._problem.brokers
+        return np.bincount(keys % count, self._problem.size[keys // count], minlength=count).astype(np.float64)
+
+    def space_for(self, partitions: Ints) -> Floats:
+        """By broker: the bytes that may arrive of these partitions, beside all others; never less than now."""
+        own = self._arrived(partitions)
+        everything = self._arrived(np.arange(self._problem.partitions))
+        return np.maximum(self._space - (everything - own), own)
 
     def _is_moved(self, partitions: Ints) -> Flags:
         before, after = self._has(self._problem.broker, partitions), self._has(self.broker, partitions)
@@ -237,6 +255,16 @@ class _Part:
         hosts[:, brokers] = True
         self._led = any(loads.led for loads in problem.loads)
         self._program = Program(problem, led=self._led, hosts=hosts)
+        self._keep_space(state.space_for(partitions))
+
+    def _keep_space(self, space: Floats) -> None:
+        program = self._program
+        size = np.where(program.arrives, self._problem.size[program.partition], 0).astype(np.float64)
+        for b in np.flatnonzero(np.isfinite(space)).tolist():
+            index = np.flatnonzero((program.broker == b) & (size > 0))
+            if len(index) and size[index].sum() > space[b]:
+                unit = float(size[index].max())
+                program.add_row(-np.inf, space[b] / unit, index, size[index] / unit)
 
     def solve(self, seconds: float) -> NDArray[np.int32] | None:
         """The brokers of the slots in the best solution found."""

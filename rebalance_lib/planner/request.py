@@ -102,6 +102,7 @@ class Request:
         leader_racks: racks that leaders are kept in, as far as a partition has a replica in sync there; all if empty.
         goals: what to aim at, the first one counting the most, each perhaps with a tolerance (``disk=0.02``); all that
             are known if empty.
+        polish: for ``balance``, ``expand`` and ``topics``, seconds to improve the plan of a large cluster in.
         seed: where the choice between equals starts; the same seed gives the same plan.
         shards: into how many parts a cluster is cut for planning; 0 for as many as it is large.
     """
@@ -125,6 +126,7 @@ class Request:
     balance: bool = False
     leader_racks: tuple[str, ...] = ()
     goals: tuple[str, ...] = ()
+    polish: float = 0.0
     seed: int = 0
     shards: int = 0
 
@@ -267,6 +269,7 @@ ONLY_FOR: Mapping[str, tuple[Mode, ...]] = {
     "leader_racks": tuple(
         mode for mode in Mode if mode not in {Mode.REPLACE, Mode.DISKS, Mode.KAFKA, Mode.DRAIN_LOG_DIRS}
     ),
+    "polish": (Mode.BALANCE, Mode.EXPAND, Mode.TOPICS),
 }
 _MOST_ID = 2**31 - 1
 _MOST_TOLERANCE = 10
@@ -276,6 +279,7 @@ _LIMITS = (
     ("move_budget", 0, 2**62),
     ("replication_factor", 1, 2**15 - 1),  # a replica's position is a short number in snapshots
     ("partitions", 1, 10_000_000),
+    ("polish", 0, 86_400),
     ("seed", 0, 2**63 - 1),
     ("shards", 0, 10_000),
 )

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rebalance_lib.planner.exact import place_exactly
+from rebalance_lib.planner.polish import polished
 from rebalance_lib.planner.rebalance import rebalance
 from rebalance_lib.planner.shards import cut_up, place_in_shards
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace
@@ -32,7 +34,11 @@ def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
     rows = np.argsort(-model.size, kind="stable")
     by_size, slots = model.select(rows)
     scope_by_size = replace(scope, movable=scope.movable[rows])
-    placed = rebalance(Workspace.of(by_size, scope_by_size, request, Layout.of(by_size), by_size.leader))
+    work = Workspace.of(by_size, scope_by_size, request, Layout.of(by_size), by_size.leader)
+    start = work.layout, work.leader
+    placed = place_exactly(work, rebalance, moves=True)
+    if request.polish:
+        placed = polished(work.resumed(*start), placed, rebalance)
     broker, held, log_dir = np.empty_like(model.broker), np.empty_like(model.bytes), np.empty_like(model.log_dir)
     broker[slots], held[slots], log_dir[slots] = placed.layout.broker, placed.layout.bytes, placed.layout.log_dir
     return Placement(model, Layout(model.offsets, broker, held, log_dir), broker[model.offsets[:-1]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rebalance_lib.planner.exact import place_exactly
 from rebalance_lib.planner.order import order_lists
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace
 
@@ -16,4 +17,4 @@ if TYPE_CHECKING:
 def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
     """Reorder replica lists."""
     work = Workspace.of(model, scope, request, Layout.of(model), model.leader)
-    return order_lists(work)
+    return place_exactly(work, order_lists, moves=False)

@@ -1,0 +1,327 @@
+"""The best that each goal can come to, by integer programs of its own, and small random clusters to try it on.
+
+Written from what docs/planner.md says of goals and of what a plan may do, from a cluster's JSON and the plan's lists
+alone: nothing of the planner is used. Goals of where replicas are have all allowed placements to choose from; goals of
+leaders the orders of the lists that the plan has, since no replica moves for their sake.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+import highspy
+import numpy as np
+
+if TYPE_CHECKING:
+    from random import Random
+
+    Lists = list[tuple[int, ...]]
+
+MAX_FILL = 0.9
+LEADER_IN, LEADER_OUT, FOLLOWER_IN = 0.7, 0.15, 0.15
+CAPACITY_OF = {"disk": "disk", "network_in": "network_in", "network_out": "network_out", "cpu": "cpu"}
+HELD, LED = ("disk", "network_in", "replicas"), ("leaders", "network_out", "cpu", "topic_leaders", "failover")
+GAP = 1e-4  # of the objective: what HiGHS need not prove
+NODES = 2_000
+
+
+def random_cluster(random: Random) -> dict[str, Any]:
+    """Up to 10 brokers and 60 partitions: odd sizes, racks or none, capacities or none, rates or none."""
+    brokers = random.randint(2, 10)
+    racks = random.choice([0, 0, 2, 3, 4])
+    factor = random.randint(1, min(3, brokers))
+    hosts: list[dict[str, Any]] = [{"id": 1 + n} for n in range(brokers)]
+    for n, host in enumerate(hosts):
+        if racks:
+            host["rack"] = f"r{n % racks if random.random() < 0.8 else 0}"
+    draw = random.choice(
+        [
+            lambda: int(random.lognormvariate(10, 1.5)),
+            lambda: random.randint(1, 1000),
+            lambda: random.choice([100, 200, 300]),
+            lambda: random.choice([0, 7, 50, 5000]),
+        ]
+    )
+    popular = [random.choice([1, 1, 4]) for _ in hosts]
+    partitions = []
+    rates = random.random() < 0.7
+    count, topic = random.randint(1, 60), 0
+    while len(partitions) < count:
+        for number in range(min(random.choice([1, 3, 12, 40]), count - len(partitions))):
+            replicas = _drawn(random, hosts, popular, factor)
+            one = {"topic": f"t{topic}", "partition": number, "replicas": replicas, "size": draw()}
+            if rates:
+                one |= {"write_rate": round(random.lognormvariate(5, 1.2), 1)}
+                one |= {"read_rate": round(one["write_rate"] * random.choice([0, 1, 2, 5]), 1)}
+            partitions.append(one)
+        topic += 1
+    if random.random() < 0.5:
+        _give_capacities(random, hosts, partitions)
+    return {"brokers": hosts, "partitions": partitions}
+
+
+def _drawn(random: Random, hosts: list[dict[str, Any]], popular: list[int], factor: int) -> list[int]:
+    """Brokers of one partition; in three of four cases in as many racks as there are."""
+    racks = {host.get("rack") for host in hosts}
+    spread = len(racks) > 1 and random.random() < 0.75
+    while True:
+        chosen: list[int] = []
+        while len(chosen) < factor:
+            one = random.choices(hosts, popular)[0]["id"]
+            if one not in chosen:
+                chosen.append(one)
+        used = {host.get("rack") for host in hosts if host["id"] in chosen}
+        if not spread or len(used) == min(factor, len(racks)):
+            return chosen
+
+
+def _give_capacities(random: Random, hosts: list[dict[str, Any]], partitions: list[dict[str, Any]]) -> None:
+    held = Counter[int]()
+    for one in partitions:
+        for broker in one["replicas"]:
+            held[broker] += one["size"]
+    unit = max(1, sum(held.values()) // len(hosts))
+    for host in hosts:
+        disk = max(int(held[host["id"]] * random.choice([1.02, 1.3])), unit * random.choice([2, 2, 3, 4])) + 1
+        host["capacity"] = {
+            "disk": disk,
+            "network_in": random.choice([10**6, 10**6, 2 * 10**6]),
+            "network_out": random.choice([10**6, 2 * 10**6]),
+            "cpu": random.choice([4, 8]),
+        }
+
+
+@dataclass(frozen=True)
+class Small:
+    """A cluster's JSON, and the lists that a plan leaves."""
+
+    cluster: dict[str, Any]
+    after: Lists
+
+    @property
+    def ids(self) -> list[int]:
+        return [host["id"] for host in self.cluster["brokers"]]
+
+    @property
+    def rack(self) -> dict[int, str | None]:
+        return {host["id"]: host.get("rack") for host in self.cluster["brokers"]}
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return self.cluster["partitions"]
+
+    @property
+    def has_racks(self) -> bool:
+        return all(name is not None for name in self.rack.values())
+
+    @property
+    def disks(self) -> dict[int, int]:
+        return {host["id"]: host["capacity"]["disk"] for host in self.cluster["brokers"] if "capacity" in host}
+
+    def part(self, resource: str) -> dict[int, float]:
+        """By broker: its part of a resource."""
+        given = {
+            host["id"]: host.get("capacity", {}).get(CAPACITY_OF.get(resource, "")) for host in self.cluster["brokers"]
+        }
+        if any(value is None for value in given.values()):
+            return dict.fromkeys(given, 1 / len(given))
+        return {id_: value / sum(given.values()) for id_, value in given.items()}
+
+    def of_replica(self, resource: str) -> list[float]:
+        written = [one.get("write_rate", 0.0) for one in self.rows]
+        return {
+            "disk": [float(one["size"]) for one in self.rows],
+            "replicas": [1.0] * len(self.rows),
+            "network_in": written,
+            "cpu": [FOLLOWER_IN * rate for rate in written],
+        }.get(resource, [0.0] * len(self.rows))
+
+    def of_leader(self, resource: str) -> list[float]:
+        found = []
+        for one, lists in zip(self.rows, self.after, strict=True):
+            written = one.get("write_rate", 0.0)
+            sent = written * (len(lists) - 1) + one.get("read_rate", written)
+            cpu = (LEADER_IN - FOLLOWER_IN) * written + LEADER_OUT * sent
+            found.append({"leaders": 1.0, "network_out": sent, "cpu": cpu}.get(resource, 0.0))
+        return found
+
+    def share(self, resource: str) -> dict[int, float]:
+        held, led = self.of_replica(resource), self.of_leader(resource)
+        total = sum(each * len(lists) + first for each, first, lists in zip(held, led, self.after, strict=True))
+        return {id_: part * total for id_, part in self.part(resource).items()}
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """What HiGHS has proven that nothing is below, and the best it has found: the same where it has proven it."""
+
+    bound: float
+    found: float
+
+
+class _Level:
+    """A program whose objective is a level that no load over its share exceeds, and that counts from a limit on."""
+
+    def __init__(self, limit: float) -> None:
+        self.program = highspy.Highs()
+        self.program.silent()
+        self.level = self.program.addVariable(lb=limit)
+
+    def add(self, terms: list[Any], fixed: float, share: float) -> None:
+        if share > 0 and terms:
+            self.program.addConstr(self.program.qsum(terms) + fixed / share <= self.level)
+        elif share > 0:
+            self.program.addConstr(self.level >= fixed / share)
+
+    def least(self) -> Optimum:
+        """Of all allowed solutions."""
+        program = self.program
+        options = {"threads": 1, "mip_rel_gap": GAP, "mip_max_nodes": NODES, "mip_feasibility_tolerance": 1e-9}
+        for option, value in options.items():
+            program.setOptionValue(option, value)
+        program.minimize(self.level)
+        info = program.getInfo()
+        return Optimum(float(info.mip_dual_bound), float(info.objective_function_value))
+
+
+def best(small: Small, goal: str, limit: float) -> Optimum:
+    """What the goal can at best come to, at least its limit."""
+    if goal in {"disk", "network_in", "replicas", "capacity"}:
+        return _best_placement(small, goal, limit)
+    if goal == "racks":
+        return Optimum(limit, limit)
+    if goal == "topic_leaders":
+        return _best_topics(small, limit)
+    return _best_order(small, goal, limit)
+
+
+def _best_placement(small: Small, goal: str, limit: float) -> Optimum:
+    level = _Level(limit)
+    program, ids = level.program, small.ids
+    holds = [{id_: program.addBinary() for id_ in ids} for _ in small.rows]
+    for after, mine in zip(small.after, holds, strict=True):
+        program.addConstr(program.qsum(mine.values()) == len(after))
+        if small.has_racks:
+            _keep_racks(small, program, after, mine)
+    _keep_space(small, program, holds)
+    resource = "disk" if goal == "capacity" else goal
+    weight = small.of_replica(resource)
+    share = {id_: MAX_FILL * size for id_, size in small.disks.items()} if goal == "capacity" else small.share(resource)
+    for id_ in ids:
+        terms = [w / share[id_] * mine[id_] for w, mine in zip(weight, holds, strict=True) if w and share[id_] > 0]
+        level.add(terms, 0.0, share[id_])
+    return level.least()
+
+
+def _keep_space(small: Small, program: Any, holds: list[dict[int, Any]]) -> None:
+    """What arrives fits beside all that is there now."""
+    held, arriving = Counter[int](), defaultdict(list)
+    for one, mine in zip(small.rows, holds, strict=True):
+        for id_ in small.ids:
+            if id_ in one["replicas"]:
+                held[id_] += one["size"]
+            elif one["size"]:
+                arriving[id_].append(one["size"] * mine[id_])
+    for id_, terms in arriving.items():
+        if id_ in small.disks:
+            free = small.disks[id_] - held[id_] - int(np.ceil(small.disks[id_] * (1 - MAX_FILL)))
+            program.addConstr(program.qsum(terms) <= max(0, free))
+
+
+def _keep_racks(small: Small, program: Any, after: tuple[int, ...], mine: dict[int, Any]) -> None:
+    """In as many racks as the plan has it in, and no more in one: racks are the first goal of all."""
+    has = Counter(small.rack[id_] for id_ in after)
+    used = {rack: program.addBinary() for rack in set(small.rack.values())}
+    for rack, is_used in used.items():
+        inside = program.qsum([column for id_, column in mine.items() if small.rack[id_] == rack])
+        program.addConstr(inside <= max(has.values()))
+        program.addConstr(inside >= is_used)
+    program.addConstr(program.qsum(used.values()) >= len(has))
+
+
+def _best_topics(small: Small, limit: float) -> Optimum:
+    """Each topic by itself, then their percentile."""
+    by_topic = defaultdict(list)
+    for one, lists in zip(small.rows, small.after, strict=True):
+        by_topic[one["topic"]].append(lists)
+    found = []
+    for lists in by_topic.values():
+        if len(lists) < len(small.ids):
+            continue
+        even = float(np.ceil(len(lists) / len(small.ids)))
+        level = _Level(0.0)
+        leads = [{id_: level.program.addBinary() for id_ in own} for own in lists]
+        for mine in leads:
+            level.program.addConstr(level.program.qsum(mine.values()) == 1)
+        for id_ in small.ids:
+            level.add([mine[id_] / even for mine in leads if id_ in mine], 0.0, even)
+        found.append(np.ceil(level.least().bound * even - 1e-3) / even)
+    least = max(limit, float(np.quantile(found, 0.99))) if found else limit
+    return Optimum(least, least)
+
+
+def _best_order(small: Small, goal: str, limit: float) -> Optimum:
+    resources = ["leaders", "network_out"] if goal == "failover" else [goal]
+    resources = [one for one in resources if any(small.of_leader(one))]
+    level = _Level(limit)
+    program = level.program
+    columns = []
+    for own in small.after:
+        orders = list(permutations(own)) if goal == "failover" else [(id_,) for id_ in own]
+        seen = {(order[0], *_heirs(small, order)): program.addBinary() for order in orders}
+        program.addConstr(program.qsum(seen.values()) == 1)
+        columns.append(seen)
+    for resource in resources:
+        held, led, part = small.of_replica(resource), small.of_leader(resource), small.part(resource)
+        fixed = Counter[int]()
+        for weight, own in zip(held, small.after, strict=True):
+            for id_ in own:
+                fixed[id_] += weight
+        if goal == "failover":
+            _after_failures(small, level, columns, (led, part))
+            continue
+        share = small.share(resource)
+        for id_ in small.ids:
+            terms = [
+                w / share[id_] * column
+                for w, seen in zip(led, columns, strict=True)
+                for (first, *_), column in seen.items()
+                if first == id_ and w
+            ]
+            level.add(terms, fixed[id_], share[id_])
+    return level.least()
+
+
+def _heirs(small: Small, order: tuple[int, ...]) -> tuple[int | None, int | None]:
+    """Who leads once the leader's broker has died, and once its rack has."""
+    others = order[1:]
+    elsewhere = [id_ for id_ in others if small.rack[id_] != small.rack[order[0]]]
+    return next(iter(others), None), next(iter(elsewhere), None)
+
+
+def _after_failures(
+    small: Small, level: _Level, columns: list[dict], loads: tuple[list[float], dict[int, float]]
+) -> None:
+    led, part = loads
+    deaths: list[tuple[int, set[int]]] = [(1, {id_}) for id_ in small.ids]
+    racks = set(small.rack.values())
+    if small.has_racks and len(racks) > 1:
+        deaths += [(2, {id_ for id_ in small.ids if small.rack[id_] == rack}) for rack in racks]
+    for heir, dead in deaths:
+        lost = sum(w for w, own in zip(led, small.after, strict=True) if set(own) <= dead)
+        left, survivors = sum(led) - lost, [id_ for id_ in small.ids if id_ not in dead]
+        whole = sum(part[id_] for id_ in survivors)
+        for id_ in survivors:
+            share = part[id_] / whole * left
+            if share <= 0:
+                continue
+            terms = [
+                w / share * column
+                for w, seen in zip(led, columns, strict=True)
+                for key, column in seen.items()
+                if w and (key[0] == id_ or (key[0] in dead and key[heir] == id_))
+            ]
+            level.add(terms, 0.0, share)
