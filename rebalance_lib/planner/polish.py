@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rebalance_lib.planner.certified import problem_of
 from rebalance_lib.planner.exact import Score, is_small
 from rebalance_lib.planner.exact.places import free_by_broker, lay_out
 from rebalance_lib.planner.polish_exact import polish
+from rebalance_lib.planner.problem import problem_of
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace, sum_by
 
 if TYPE_CHECKING:
