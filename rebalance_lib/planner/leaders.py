@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 REPEATS = 8
 
 
+def without_ceiling(
+    partitions: int, brokers: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """What leaders send, what brokers do and may, where it has no say."""
+    return np.zeros(partitions), np.zeros(brokers), np.full(brokers, np.inf)
+
+
 def even_leaders(leaders: Leaders, *, even: bool = True) -> NDArray[np.int32]:
     """The leader of each partition, from who leads at the start; -1 only where no replica may lead.
 

@@ -15,10 +15,10 @@ from rebalance_lib.planner.compiled.compare import leader_to_front
 from rebalance_lib.planner.compiled.leaders import Leaders
 from rebalance_lib.planner.compiled.order import Leading, count_all, order_replicas, reserve, swap_leaders, unevenness
 from rebalance_lib.planner.leader_racks import preferred, shared_partitions
-from rebalance_lib.planner.leaders import even_leaders
+from rebalance_lib.planner.leaders import even_leaders, without_ceiling
 from rebalance_lib.planner.resources import LED, Resource, known_resources, per_leader, per_replica, shared_out, weights
 from rebalance_lib.planner.shares import band, even_shares
-from rebalance_lib.planner.workspace import Layout, Placement, Workspace, load_by_broker
+from rebalance_lib.planner.workspace import Layout, Placement, Workspace, ceiling, load_by_broker
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,6 +36,7 @@ SWAPS, FEWEST, MOST = 100_000, 4, 64
 way. Without swaps the leaders of 10,000 partitions (gen.py skew with rates, no data moved) send up to 1.78 of their
 share instead of 1.04; 64 for each take ten times as long for no better ones.
 """
+ROUNDING = 1e-9
 MOST_BROKERS = 3_000  # beyond, a table of all pairs of brokers is too large to look at failures
 SCALE = 128.0  # of weights: an order of lists must gain as much as `CHANGE` in ``compiled.order``
 CHANGED = ("broker", "may_lead", "load", "high", "topic_leaders", "topic_over", "inherited", "inherited_by_rack")
@@ -71,8 +72,28 @@ def _even_leaders(work: Workspace, layout: Layout, leader: NDArray[np.int32], mo
     low, high = (edge.astype(np.int64) for edge in band(share, work.request.tolerance_of(Resource.LEADERS)))
     none = np.zeros(work.model.brokers, np.int64)
     fields = (layout.offsets, layout.broker, electable(work, layout), leader.copy(), movable.astype(np.uint8))
-    leaders = Leaders(*fields, np.round(share, 6), low, high, none)
+    leaders = Leaders(*fields, np.round(share, 6), low, high, none, *_sent(work, layout))
     return even_leaders(leaders, even=work.request.weight_of(Resource.LEADERS) > 0)
+
+
+def _sent(work: Workspace, layout: Layout) -> tuple[Floats, Floats, Floats]:
+    """By partition, what its leader sends, then by broker: what it sends whoever leads, and what it can at most."""
+    model = work.model
+    if Resource.NETWORK_OUT not in known_resources(model):
+        return without_ceiling(model.partitions, model.brokers)
+    sent = per_leader(model, Resource.NETWORK_OUT, np.diff(layout.offsets))
+    base = load_by_broker(layout, per_replica(model, Resource.NETWORK_OUT), model.brokers)
+    return sent, base, ceiling(model, Resource.NETWORK_OUT)
+
+
+def sends_too_much(work: Workspace, layout: Layout) -> bool:
+    """Whether a layout has a broker send more than it can, and more than it does at the start."""
+    sent, base, most = _sent(work, layout)
+    if not np.isfinite(most).any():
+        return False
+    leader = layout.broker[layout.offsets[:-1]]
+    before, after = (np.bincount(one[one >= 0], sent[one >= 0], len(base)) for one in (work.leader, leader))
+    return bool(np.any((base + after > most * (1 + ROUNDING)) & (after > before * (1 + ROUNDING))))
 
 
 def _reordered(work: Workspace, layout: Layout, leader: NDArray[np.int32], movable: Bools) -> Layout:
@@ -189,6 +210,7 @@ def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -
         low=low,
         high=high,
         unit=np.sqrt(counts) / np.maximum(share * tolerance[:, None], 1e-3),
+        ceiling=np.array([ceiling(model, one) for one in resources]),
         row=row,
         topic_leaders=np.empty((rows, model.brokers), np.int32),
         topic_high=(even + np.maximum(1, np.floor(even * tolerances.get("topic_leaders", 0.0) / 2))).astype(np.int32),

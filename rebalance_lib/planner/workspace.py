@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rebalance_lib.planner.compiled.compare import follow
+from rebalance_lib.plan.columns import Lists
+from rebalance_lib.planner.compiled.compare import compare, follow
 from rebalance_lib.planner.compiled.moves import BROKER, PARTITION, SLOT, State
 from rebalance_lib.planner.compiled.sums import fill, held_by_topic, sums
 from rebalance_lib.planner.model import NO_LIMIT, ClusterModel
@@ -92,7 +93,7 @@ class Workspace:
             max(1, len(model.rack_names)),
             weight,
             load,
-            np.array([_ceiling(model, one) for one in resources]),
+            np.array([ceiling(model, one) for one in resources]),
         )
         return cls(model, scope, request, state, resources)
 
@@ -179,8 +180,11 @@ class Placement:
 
 
 def carried_out(model: ClusterModel, layout: Layout) -> ClusterModel:
-    """The cluster once its replicas are where a layout has them."""
-    dirs = model.log_dirs
+    """The cluster once its replicas are where a layout has them; those that were copied are in sync."""
+    dirs, in_sync = model.log_dirs, model.in_sync
+    if not in_sync.all():
+        held = Lists(layout.offsets, layout.broker).position_in(Lists(model.offsets, model.broker))
+        in_sync = np.where(held >= 0, in_sync[held], True)
     freed = held_by_dir(model) - held_by_dir(model, layout)
     usable = np.where(dirs.usable < NO_LIMIT, dirs.usable + freed, NO_LIMIT)
     return replace(
@@ -189,13 +193,31 @@ def carried_out(model: ClusterModel, layout: Layout) -> ClusterModel:
         bytes=layout.bytes,
         log_dir=layout.log_dir,
         log_dirs=replace(dirs, usable=usable),
+        in_sync=in_sync,
     )
 
 
-def _ceiling(model: ClusterModel, resource: Resource) -> NDArray[np.float64]:
-    """By broker: what no move brings it above; what is above already only comes down. Disks are limited by log dir."""
+def spent(model: ClusterModel, placement: Placement) -> tuple[int, int]:
+    """Bytes and replicas that a placement copies."""
+    layout = placement.layout
+    arrives, _, _ = compare(model.offsets, model.broker, model.log_dir, layout.offsets, layout.broker, layout.log_dir)
+    partition = np.repeat(np.arange(placement.model.partitions), np.diff(layout.offsets))[arrives]
+    return int(placement.model.size[partition].sum()), len(partition)
+
+
+def slots_of(offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The slots of these partitions, one after another."""
+    lengths = np.diff(offsets)[rows]
+    return np.repeat(offsets[rows] - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+
+
+def ceiling(model: ClusterModel, resource: Resource) -> NDArray[np.float64]:
+    """By broker: what no move, and no other order of lists, brings it above; what is above already only comes down.
+
+    Disks are limited by log dir, and CPU is an estimate without a unit.
+    """
     capacity = model.capacity.get(resource)
-    if resource is not Resource.NETWORK_IN or capacity is None:
+    if resource not in {Resource.NETWORK_IN, Resource.NETWORK_OUT} or capacity is None:
         return np.full(model.brokers, np.inf)
     return np.where(np.isfinite(capacity), capacity, np.inf)
 

@@ -21,14 +21,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rebalance_lib.planner.compiled.cache import compiled
+from rebalance_lib.planner.compiled.cache import compiled, inlined
 
 NONE = -1
 WORK = 1  # partitions looked at in search of chains, for each replica there is
 
 
 class Leaders(NamedTuple):
-    """Who leads, and within which limits; `leads` and `counts` are changed in place."""
+    """Who leads, and within which limits; `leads`, `counts` and `load` are changed in place."""
 
     offsets: Any
     broker: Any  # by slot
@@ -39,6 +39,9 @@ class Leaders(NamedTuple):
     low: Any
     high: Any
     counts: Any  # partitions led
+    weight: Any  # by partition: what its leader sends
+    load: Any  # by broker, as the next: what it sends; changed in place
+    ceiling: Any  # what no change brings it above, unless a partition has nobody else
 
 
 class Links(NamedTuple):
@@ -62,6 +65,7 @@ def keep_or_appoint(leaders):
                 keeps = may_lead[slot] > 0 or not leaders.movable[p]
         if keeps:
             counts[leads[p]] += 1
+            leaders.load[leads[p]] += leaders.weight[p]
         else:
             leads[p] = NONE
             vacant += 1
@@ -73,11 +77,34 @@ def keep_or_appoint(leaders):
         best = NONE
         for slot in range(offsets[p], offsets[p + 1]):
             b = broker[slot]
-            if b >= 0 and may_lead[slot] and (best == NONE or share[b] - counts[b] > share[best] - counts[best]):
+            if b < 0 or not may_lead[slot]:
+                continue
+            if best == NONE or (fits(leaders, p, b), share[b] - counts[b]) > (
+                fits(leaders, p, best),
+                share[best] - counts[best],
+            ):
                 best = b
         leads[p] = best
         if best != NONE:
             counts[best] += 1
+            leaders.load[best] += leaders.weight[p]
+
+
+@inlined
+def fits(leaders, p, b):
+    """Whether a broker stays below its ceiling if it leads one more partition."""
+    return leaders.load[b] + leaders.weight[p] <= leaders.ceiling[b]
+
+
+@inlined
+def hand(leaders, p, b):
+    """Let another broker lead a partition."""
+    s, w = leaders.leads[p], leaders.weight[p]
+    leaders.leads[p] = b
+    leaders.counts[s] -= 1
+    leaders.counts[b] += 1
+    leaders.load[s] -= w
+    leaders.load[b] += w
 
 
 @compiled
@@ -103,12 +130,10 @@ def hand_over(leaders):
                 if b < 0 or b == s or not may_lead[slot]:
                     continue
                 lack = share[b] - counts[b] if turn == 1 else float(low[b] - counts[b])
-                if lack > most and counts[b] < high[b]:
+                if lack > most and counts[b] < high[b] and fits(leaders, p, b):
                     best, most = b, lack
             if best != NONE:
-                leads[p] = best
-                counts[s] -= 1
-                counts[best] += 1
+                hand(leaders, p, best)
     return chains(leaders)
 
 
@@ -165,9 +190,7 @@ def chains(leaders):
                     s = leads[p]
                     unlink(links, s, p)
                     link(links, end, p)
-                    leads[p] = end
-                    counts[end] += 1
-                    counts[s] -= 1
+                    hand(leaders, p, end)
                     end = s
     return work > 0
 
@@ -206,7 +229,7 @@ def search(leaders, links, via, seen, queue, tail, goal):
             looked += 1
             for slot in range(leaders.offsets[p], leaders.offsets[p + 1]):
                 b = leaders.broker[slot]
-                if b < 0 or seen[b] or not leaders.may_lead[slot]:
+                if b < 0 or seen[b] or not leaders.may_lead[slot] or not fits(leaders, p, b):
                     continue
                 seen[b] = True
                 via[b] = p
@@ -238,17 +261,17 @@ def undo(leaders, leader):
         if not kept[p] or leads[p] == leader[p]:
             continue
         home, now = leader[p], leads[p]
+        if not fits(leaders, p, home):
+            continue
         if counts[home] < high[home] and counts[now] > low[now]:
-            leads[p] = home
-            counts[home] += 1
-            counts[now] -= 1
+            hand(leaders, p, home)
             undone += 1
             continue
         other, heir = links.first[home], NONE
         while other != NONE and heir == NONE:
             for slot in range(offsets[other], offsets[other + 1]):
                 b = broker[slot]
-                if b < 0 or b == home or not may_lead[slot]:
+                if b < 0 or b == home or not may_lead[slot] or not fits(leaders, other, b):
                     continue
                 if b == now or (counts[b] < high[b] and counts[now] > low[now]):
                     heir = b
@@ -257,9 +280,7 @@ def undo(leaders, leader):
         if heir != NONE:
             unlink(links, home, other)
             link(links, heir, other)
-            leads[other] = heir
-            leads[p] = home
-            counts[heir] += 1
-            counts[now] -= 1
+            hand(leaders, other, heir)
+            hand(leaders, p, home)
             undone += 1
     return undone

@@ -33,11 +33,12 @@ class Leading(NamedTuple):
     may_lead: Any
     movable: Any  # by partition
     weight: Any  # by load and partition: what its leader takes
-    base: Any  # by load and broker, as the next four: what its replicas take, whoever leads
+    base: Any  # by load and broker, as the next five: what its replicas take, whoever leads
     load: Any
     low: Any
     high: Any
     unit: Any  # 1 / (share * tolerance)
+    ceiling: Any  # what no change brings a broker above; what is above already only comes down
     row: Any  # by partition: its topic's in the next two; -1 for none
     topic_leaders: Any  # by row and broker: how many of its partitions the broker leads
     topic_high: Any  # by row, as the next one
@@ -92,6 +93,8 @@ def order_replicas(leading, passes, strict):
                 for second in range(first + 1, end):
                     leads = second - begin if first == begin else 0
                     if (leads and not leading.may_lead[second]) or (strict and leaders[leads] > leaders[0] + margin):
+                        continue
+                    if leads and exceeds(leading, p, leading.broker[second]):
                         continue
                     swap(leading, first, second)
                     found = leaders[leads] + rest[leads] + cost_of_failover(leading, p)
@@ -159,15 +162,28 @@ def swap_leaders(leading, looked):
 def helps(leading, p, q, s, d):
     """Whether no load of two brokers is further outside of its limits, all together, once s leads q, and d leads p.
 
-    Now d leads q, and p is counted nowhere.
+    Now d leads q, and p is counted nowhere. Who is given more than before stays below its ceiling.
     """
     more = 0.0
     for r in range(len(leading.load)):
         given, taken = leading.weight[r, p], leading.weight[r, q]
+        if taken > given and leading.load[r, s] + taken > leading.ceiling[r, s]:
+            return False
+        if given > taken and leading.load[r, d] + given - taken > leading.ceiling[r, d]:
+            return False
         u, v = leading.unit[r, s] ** 2, leading.unit[r, d] ** 2
         more += (outside(leading, r, s, taken) ** 2 - outside(leading, r, s, given) ** 2) * u
         more += (outside(leading, r, d, given - taken) ** 2 - outside(leading, r, d, 0.0) ** 2) * v
     return more <= 0.0
+
+
+@inlined
+def exceeds(leading, p, b):
+    """Whether a broker would be above a ceiling if it led a partition that is counted nowhere now."""
+    above = False
+    for r in range(len(leading.load)):
+        above |= leading.load[r, b] + leading.weight[r, p] > leading.ceiling[r, b]
+    return above
 
 
 @inlined

@@ -30,7 +30,7 @@ from rebalance_lib.planner.exact.orders import better_orders
 from rebalance_lib.planner.exact.places import better_places, fewer_bytes
 from rebalance_lib.planner.goals import View
 from rebalance_lib.planner.goals.objective import GAIN, objective, outside
-from rebalance_lib.planner.order import order_lists
+from rebalance_lib.planner.order import order_lists, sends_too_much
 from rebalance_lib.planner.resources import known_resources, weights
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace
 
@@ -108,6 +108,8 @@ def _improved(work: Workspace, passes: Callable[[Workspace], Placement], *, move
             placed = order_lists(work.resumed(layout, layout.broker[layout.offsets[:-1]]))
             placed = _ordered(work, placed)
             now = Score.of(work, placed.layout)
+            if sends_too_much(work, placed.layout):
+                continue
             if now.beats(score) or (look is fewer_bytes and not score.beats(now)):
                 found, score = placed, now
     return _ordered(work, found)
@@ -115,7 +117,7 @@ def _improved(work: Workspace, passes: Callable[[Workspace], Placement], *, move
 
 def _ordered(work: Workspace, placed: Placement) -> Placement:
     layout = better_orders(work, placed.layout)
-    if layout is None:
+    if layout is None or sends_too_much(work, layout):
         return placed
     if not Score.of(work, layout).beats(Score.of(work, placed.layout)):
         return placed

@@ -17,7 +17,7 @@ import numpy as np
 
 from rebalance_lib.planner.compiled.compare import leader_to_front
 from rebalance_lib.planner.compiled.leaders import Leaders
-from rebalance_lib.planner.leaders import even_leaders
+from rebalance_lib.planner.leaders import even_leaders, without_ceiling
 from rebalance_lib.planner.order import electable
 from rebalance_lib.planner.shares import band, even_shares
 from rebalance_lib.planner.workspace import Placement
@@ -95,5 +95,5 @@ def _spread(
         return leader
     none = np.zeros(count, np.int64)
     fields = (offsets, place.astype(np.int32), may_lead, own, movable.astype(np.uint8))
-    found = even_leaders(Leaders(*fields, np.round(share, 6), low, high, none))
+    found = even_leaders(Leaders(*fields, np.round(share, 6), low, high, none, *without_ceiling(len(own), count)))
     return np.where(found >= 0, ids[found], leader).astype(np.int32)
