@@ -127,6 +127,12 @@ def request_params() -> dict[str, Param]:
             "Leaders are kept in these racks, one per line, where a partition has a replica in sync there. Empty: all.",
             WHAT,
         ),
+        "min_topic_leaders": _list(
+            "Least leaders of topics",
+            "For balance, expand, topics, leaders, and drain with balance: how many partitions of a topic each broker "
+            "leads at least, such as metrics-*=1, one per line.",
+            WHAT,
+        ),
         "goals": _list(
             "Goals",
             "What to aim at, one per line, the first counting the most, each perhaps with a tolerance such as "

@@ -105,7 +105,7 @@ def _request(params: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a request that are filled in."""
     given = {name: params.get(name) for name in request_params() if name not in LOADS}
     given |= {name: _ids(name, params.get(name)) for name in IDS}
-    given |= {name: _names(params.get(name)) for name in ("topics", "excluded_topics", "log_dirs")}
+    given |= {name: _names(params.get(name)) for name in ("topics", "excluded_topics", "log_dirs", "min_topic_leaders")}
     return {name: value for name, value in given.items() if value not in (None, "", [])}
 
 

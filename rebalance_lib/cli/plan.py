@@ -76,6 +76,7 @@ def request_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--partitions", type=int, help="partitions: how many each chosen topic shall have altogether."),
         click.option("--balance", is_flag=True, default=None, help="drain: even out the other brokers too."),
         _list("--leader-racks", "Racks that leaders are kept in, where a partition has a replica in sync there."),
+        _list("--min-topic-leaders", "How many partitions of a topic each broker leads at least: 'metrics-*=1'."),
         _list("--goals", "What to aim at, the first counting the most: disk, replicas=0.05 and so on; see the docs."),
         click.option(
             "--polish",
@@ -101,7 +102,7 @@ def _list(name: str, words: str) -> Callable[..., Any]:
     def split(_: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[Any, ...]:
         if any(not value.strip(" ,") for value in values):
             raise click.BadParameter("it is empty; leave the option out, or name some", param=param)
-        if name.endswith(("topics", "goals", "log-dirs", "racks")):
+        if name.endswith(("topics", "goals", "log-dirs", "racks", "topic-leaders")):
             return tuple(word for value in values for word in value.split(",") if word)
         return tuple(id_ for value in values for id_ in broker_ids(value, param.opts[0]))
 

@@ -60,8 +60,9 @@ class RunTask:
 
     @property
     def shards(self) -> list[tuple[str, int]]:
-        """The candidates that are worked out in shards, once for each shard."""
-        if self.by_set or self.request.shards == 1 or self.request.mode not in SHARDED:
+        """The candidates that are worked out in shards, once for each shard; not where some topics come first."""
+        whole = self.by_set or bool(self.request.min_topic_leaders)
+        if whole or self.request.shards == 1 or self.request.mode not in SHARDED:
             return []
         return [(name, n) for name in self.candidates if name != LEADERS for n in range(self.request.shards)]
 

@@ -14,19 +14,20 @@ goes to 2, and nothing of ``log`` does, however empty 2 is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner.compiled.compare import compare
+from rebalance_lib.planner.min_topic_leaders import Placer, place_around
 from rebalance_lib.planner.modes import leaders as leaders_only
 from rebalance_lib.planner.modes.mandatory import settle_all
 from rebalance_lib.planner.rebalance import ideal_bytes, rebalance
 from rebalance_lib.planner.request import BALANCING, Mode
-from rebalance_lib.planner.workspace import Layout, Placement, Workspace
+from rebalance_lib.planner.workspace import Layout, Placement, Workspace, slots_of, spent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.int64]
 
-Placer = Callable[["ClusterModel", "Scope", "Request"], Placement]
 GATHERING = frozenset({Mode.BALANCE, Mode.TOPICS, Mode.REPAIR, Mode.KAFKA})
 WHOLE = frozenset({Mode.DISKS, Mode.DRAIN_LOG_DIRS, Mode.DEMOTE, Mode.REPLACE})
 """Modes in which no broker gets anything, or a broker that is named gets what another one had."""
@@ -97,13 +97,13 @@ def _scope(scope: Scope, here: NDArray[np.bool_], rows: Rows, request: Request |
 
 def place_by_set(placer: Placer, model: ClusterModel, scope: Scope, request: Request) -> Placement:
     """What a mode makes of a cluster, set by set if it has any."""
+    moves = placer is not leaders_only.place
     if model.sets is None:
-        return placer(model, scope, request)
+        return place_around(placer, model, scope, request, moves=moves)
     if request.mode in WHOLE:
         placement = placer(model, scope, request)
         _refuse_foreign(model, placement)
         return placement
-    moves = placer is not leaders_only.place
     parts = list(split(model, scope, request if moves else None))
     needs = [_need(part, request) for part in parts] if request.limited else []
     placements: list[Placement] = []
@@ -111,10 +111,11 @@ def place_by_set(placer: Placer, model: ClusterModel, scope: Scope, request: Req
     for number, part in enumerate(parts):
         try:
             asked = _share_of(left, needs[number:]) if request.limited else request
-            placements.append(_place(placer, part, asked))
+            of_part = partial(_place, placer, part)
+            placements.append(place_around(of_part, part.model, part.scope, asked, moves=moves))
         except InvalidInputError as error:
             raise InvalidInputError(f"{part.name}: {error}") from error
-        left = _less(left, *spent(part.model, placements[-1]))
+        left = left.less(*spent(part.model, placements[-1]))
     return _merged(model, parts, placements)
 
 
@@ -124,14 +125,6 @@ def bytes_needed(model: ClusterModel, scope: Scope, request: Request) -> tuple[i
         return 0, _ideal(model, scope, request)
     needs = [_need(part, request) for part in split(model, scope, request)]
     return sum(one.bytes_home for one in needs), sum(one.ideal for one in needs)
-
-
-def spent(model: ClusterModel, placement: Placement) -> tuple[int, int]:
-    """Bytes and replicas that a placement copies."""
-    layout = placement.layout
-    arrives, _, _ = compare(model.offsets, model.broker, model.log_dir, layout.offsets, layout.broker, layout.log_dir)
-    partition = np.repeat(np.arange(placement.model.partitions), np.diff(layout.offsets))[arrives]
-    return int(placement.model.size[partition].sum()), len(partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,18 +163,11 @@ def _share_of(left: Request, needs: Sequence[_Need]) -> Request:
     )
 
 
-def _less(left: Request, copied: int, moved: int) -> Request:
-    """What is left of the budgets."""
-    budgets = zip((left.byte_budget, left.move_budget), (copied, moved), strict=True)
-    bytes_left, moves_left = (None if budget is None else max(0, budget - used) for budget, used in budgets)
-    return replace(left, byte_budget=bytes_left, move_budget=moves_left)
-
-
-def _place(placer: Placer, part: SetPart, request: Request) -> Placement:
-    model, scope = part.model, part.scope
+def _place(placer: Placer, part: SetPart, model: ClusterModel, scope: Scope, request: Request) -> Placement:
+    """What a mode makes of a part, with what is settled of it already."""
     leaving = scope.leaves[model.broker] & scope.movable[model.slot_partition]
     if leaving.any():
-        _refuse_small(part)
+        _refuse_small(replace(part, model=model, scope=scope))
     if placer is leaders_only.place or (request.mode is Mode.DRAIN and not leaving.any() and not request.balance):
         return leaders_only.place(model, scope, request)
     if request.mode in {Mode.BALANCE, Mode.TOPICS} and leaving.any():
@@ -260,12 +246,6 @@ def part_of(part: SetPart, placement: Placement) -> Placement:
 def _known(model: ClusterModel) -> list[str]:
     """The columns of a model that have a value for each partition, new ones too."""
     return [name for name in _COLUMNS if getattr(model, name) is not None]
-
-
-def slots_of(offsets: NDArray[np.int64], rows: Rows) -> Rows:
-    """The slots of these partitions, one after another."""
-    lengths = np.diff(offsets)[rows]
-    return np.repeat(offsets[rows] - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
 
 
 def _sets(model: ClusterModel) -> Sets:

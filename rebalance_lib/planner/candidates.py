@@ -61,10 +61,12 @@ class Candidate:
     def cost(self) -> tuple[float, ...]:
         """What there should be little of.
 
-        Bytes copied, replicas outside of their sets, crowded racks, uneven bytes, replicas, leaders and rates.
+        Bytes copied, replicas outside of their sets, brokers that lack leaders of chosen topics, crowded racks, uneven
+        bytes, replicas, leaders and rates.
         """
         outcome = self.outcome
-        return self.figures.bytes_moved, outcome.misplaced, outcome.crowded, *outcome.unevenness
+        hard = outcome.misplaced, outcome.leaders_lacking, outcome.crowded
+        return self.figures.bytes_moved, *hard, *outcome.unevenness
 
 
 def candidates(model: ClusterModel, request: Request) -> list[Candidate]:

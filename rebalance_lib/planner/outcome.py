@@ -24,6 +24,7 @@ from rebalance_lib.plan.columns import Lists
 from rebalance_lib.planner.by_set import part_of, split
 from rebalance_lib.planner.compiled.compare import compare, rack_spread
 from rebalance_lib.planner.goals import Verdict, View, verdicts, verdicts_by_set
+from rebalance_lib.planner.goals.min_topic_leaders import find_lacks
 from rebalance_lib.planner.request import Mode, Request
 from rebalance_lib.planner.resources import LED, Resource, weights
 from rebalance_lib.planner.workspace import Layout, Placement, sum_by
@@ -208,6 +209,14 @@ class Outcome:
         """How many replicas are, after, on brokers outside of their topic's set."""
         sets = self.model.sets
         return 0 if sets is None else int(sets.misplaced(self.placement.model, self.placement.layout).sum())
+
+    @cached_property
+    def leaders_lacking(self) -> int:
+        """How often a broker leads, after, fewer partitions of a chosen topic than it shall."""
+        if self.scope.min_leaders is None:
+            return 0
+        found = (find_lacks(one.placement.model, one.scope, one.placement.leader) for one in self.of_sets)
+        return sum(len(lacks.topic) for lacks in found if lacks is not None)
 
     @cached_property
     def figures(self) -> Figures:

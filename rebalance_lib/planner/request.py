@@ -100,6 +100,8 @@ class Request:
         partitions: for ``partitions``, how many each chosen topic shall have altogether.
         balance: for ``drain``, even out the others too.
         leader_racks: racks that leaders are kept in, as far as a partition has a replica in sync there; all if empty.
+        min_topic_leaders: how many partitions of some topics each broker leads at least, each as ``PATTERN=NUMBER``;
+            the greatest number counts where several match.
         goals: what to aim at, the first one counting the most, each perhaps with a tolerance (``disk=0.02``); all that
             are known if empty.
         polish: for ``balance``, ``expand`` and ``topics``, seconds to improve the plan of a large cluster in.
@@ -125,6 +127,7 @@ class Request:
     partitions: int | None = None
     balance: bool = False
     leader_racks: tuple[str, ...] = ()
+    min_topic_leaders: tuple[str, ...] = ()
     goals: tuple[str, ...] = ()
     polish: float = 0.0
     seed: int = 0
@@ -167,6 +170,27 @@ class Request:
                 raise InvalidInputError(f"log dir {entry!r} is named twice; name each once")
             found[entry] = int(parts[1]), parts[2]
         return found
+
+    @property
+    def least_leaders(self) -> dict[str, int]:
+        """By name or pattern of `min_topic_leaders`: how many; raises for what is no such entry."""
+        found: dict[str, int] = {}
+        for entry in self.min_topic_leaders:
+            parts = _LEAST_LEADERS.fullmatch(entry)
+            if parts is None:
+                raise InvalidInputError(
+                    f"min topic leaders {entry!r} is not PATTERN=NUMBER with 1 to 999999, such as metrics-*=1"
+                )
+            if parts[1] in found:
+                raise InvalidInputError(f"min topic leaders name {parts[1]!r} twice; name each once")
+            found[parts[1]] = int(parts[2])
+        return found
+
+    def less(self, copied: int, moved: int) -> Request:
+        """The same with what is left of the budgets once so many bytes and replicas are copied."""
+        budgets = zip((self.byte_budget, self.move_budget), (copied, moved), strict=True)
+        bytes_left, moves_left = (None if budget is None else max(0, budget - used) for budget, used in budgets)
+        return replace(self, byte_budget=bytes_left, move_budget=moves_left)
 
     def without_budgets(self) -> Request:
         """The same, whatever it costs."""
@@ -227,6 +251,8 @@ class Request:
                 f"mode replace needs one replacement for each broker: {len(self.brokers)} brokers, "
                 f"{len(self.replacements)} replacements"
             )
+        if self.least_leaders and self.mode is Mode.DRAIN and not self.balance:
+            raise InvalidInputError("mode drain has a use for min_topic_leaders only with balance; leave one out")
         if self.mode in NEEDS_TOPICS and not self.topics:
             raise InvalidInputError(f"mode {self.mode} needs topics: give names or patterns such as 'orders-*'")
         if self.mode is Mode.REPLICATION_FACTOR and self.replication_factor is None:
@@ -269,11 +295,13 @@ ONLY_FOR: Mapping[str, tuple[Mode, ...]] = {
     "leader_racks": tuple(
         mode for mode in Mode if mode not in {Mode.REPLACE, Mode.DISKS, Mode.KAFKA, Mode.DRAIN_LOG_DIRS}
     ),
+    "min_topic_leaders": (Mode.BALANCE, Mode.EXPAND, Mode.TOPICS, Mode.LEADERS, Mode.DRAIN),
     "polish": (Mode.BALANCE, Mode.EXPAND, Mode.TOPICS),
 }
 _MOST_ID = 2**31 - 1
 _MOST_TOLERANCE = 10
 _LOG_DIR = re.compile(r"(0|[1-9][0-9]{0,9}):(/.*\S|/)")
+_LEAST_LEADERS = re.compile(r"([^=\s]+)=([1-9][0-9]{0,5})", re.ASCII)
 _LIMITS = (
     ("byte_budget", 0, 2**62),
     ("move_budget", 0, 2**62),
@@ -338,9 +366,16 @@ def _racks(name: str, value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _least_leaders(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or any(type(one) is not str for one in value):
+        raise _refuse(name, value, "a list of PATTERN=NUMBER")
+    return tuple(value)
+
+
 _READERS: dict[str, Callable[[str, Any], Any]] = {
     "leader_racks": _racks,
     "log_dirs": _log_dirs,
+    "min_topic_leaders": _least_leaders,
     "Mode": lambda _, value: Mode(value),
     "tuple[int, ...]": _ids,
     "tuple[str, ...]": _names,

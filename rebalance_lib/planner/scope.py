@@ -43,6 +43,7 @@ class Scope:
     offline: int  # partitions left alone because a replica of theirs is on a dead broker
     remarks: tuple[str, ...] = ()  # what a reviewer should know of the request, a sentence each
     may_lead_else: NDArray[np.bool_] | None = None  # where a partition has nobody that may; None if that is no choice
+    min_leaders: NDArray[np.int64] | None = None  # by topic: how many partitions each broker that may lead shall lead
 
     @classmethod
     def of(cls, model: ClusterModel, request: Request) -> Scope:
@@ -86,8 +87,11 @@ class Scope:
         remarks = (*remarks_on(model, request), *_kept_in_log_dirs(model, request, movable))
         chosen = leader_racks(model, request)
         if chosen is None:
-            return cls(movable, takes, gives, leaves, may_lead, excluded, offline, remarks)
-        return cls(movable, takes, gives, leaves, may_lead & chosen, excluded, offline, remarks, may_lead)
+            may_lead_else = None
+        else:
+            may_lead, may_lead_else = may_lead & chosen, may_lead
+        flags = (movable, takes, gives, leaves, may_lead, excluded)
+        return cls(*flags, offline, remarks, may_lead_else, min_leaders(model, request))
 
 
 def known_brokers(model: ClusterModel, request: Request) -> None:
@@ -125,6 +129,16 @@ def leader_racks(model: ClusterModel, request: Request) -> NDArray[np.bool_] | N
     if not (chosen & model.alive).any():
         raise InvalidInputError(f"leader racks {', '.join(request.leader_racks)} have no live broker: name others")
     return chosen
+
+
+def min_leaders(model: ClusterModel, request: Request) -> NDArray[np.int64] | None:
+    """By topic: how many partitions each broker shall lead at least; None if no topic is chosen for it."""
+    if not request.least_leaders:
+        return None
+    least = np.zeros(len(model.topics), np.int64)
+    for pattern, number in request.least_leaders.items():
+        least = np.maximum(least, np.where(_matching(model.topics, pattern), number, 0))
+    return least
 
 
 def cordoned_brokers(model: ClusterModel) -> NDArray[np.bool_]:
@@ -176,10 +190,13 @@ def chosen_topics(model: ClusterModel, request: Request) -> NDArray[np.bool_]:
 def remarks_on(model: ClusterModel, request: Request) -> tuple[str, ...]:
     """What a reviewer should know, a sentence each.
 
-    An exclusion that matches nothing harms nothing, and a standing one may be for topics that come and go.
+    An exclusion that matches nothing harms nothing, and a standing one may be for topics that come and go. It is the
+    same with topics that each broker shall lead some of.
     """
     unused = [pattern for pattern in request.excluded_topics if not _matching(model.topics, pattern).any()]
     remarks = [f"No topic matches {pattern!r}, which is to be left alone." for pattern in unused]
+    leaderless = [pattern for pattern in request.least_leaders if not _matching(model.topics, pattern).any()]
+    remarks += [f"No topic matches {pattern!r}, which each broker is to lead some of." for pattern in leaderless]
     if request.mode is Mode.DRAIN:
         remarks += _how_to_cordon(model, request)
     if request.mode is Mode.DEMOTE:

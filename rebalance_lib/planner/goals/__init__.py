@@ -1,8 +1,9 @@
 """What a plan aims at: a list of goals, each with a tolerance, the first one counting the most.
 
-Hard goals hold whatever else is asked for: `racks`, `broker_sets` and `capacity`. The others are pursued in the order
-of the list, each counting twice as much as the next where two cannot be had at once. A goal says of itself how far the
-cluster is from it before and after a plan, how near any plan could come, and if it is not met, why not.
+Hard goals hold whatever else is asked for: `racks`, `broker_sets`, `capacity` and `min_topic_leaders`. The others are
+pursued in the order of the list, each counting twice as much as the next where two cannot be had at once. A goal says
+of itself how far the cluster is from it before and after a plan, how near any plan could come, and if it is not met,
+why not.
 
 One module each; `balance` has the goals of all resources, which differ in nothing but the resource.
 """
@@ -18,6 +19,7 @@ from rebalance_lib.planner.goals.capacity import CAPACITY
 from rebalance_lib.planner.goals.failover import FAILOVER
 from rebalance_lib.planner.goals.goal import Goal, Verdict, View
 from rebalance_lib.planner.goals.log_dirs import LOG_DIRS
+from rebalance_lib.planner.goals.min_topic_leaders import MIN_TOPIC_LEADERS
 from rebalance_lib.planner.goals.racks import RACKS
 from rebalance_lib.planner.goals.topic_leaders import TOPIC_LEADERS
 from rebalance_lib.planner.goals.topic_replicas import TOPIC_REPLICAS
@@ -25,7 +27,7 @@ from rebalance_lib.planner.request import Request
 
 __all__ = ["GOALS", "Goal", "Verdict", "View", "verdicts", "verdicts_by_set"]
 
-_LISTED = (RACKS, BROKER_SETS, CAPACITY, *BALANCE, TOPIC_LEADERS, FAILOVER, TOPIC_REPLICAS, LOG_DIRS)
+_LISTED = (RACKS, BROKER_SETS, CAPACITY, MIN_TOPIC_LEADERS, *BALANCE, TOPIC_LEADERS, FAILOVER, TOPIC_REPLICAS, LOG_DIRS)
 GOALS: dict[str, Goal] = {one.name: one for one in _LISTED}
 
 
