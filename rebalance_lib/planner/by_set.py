@@ -24,9 +24,9 @@ from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner.compiled.compare import compare
 from rebalance_lib.planner.modes import leaders as leaders_only
 from rebalance_lib.planner.modes.mandatory import settle_all
-from rebalance_lib.planner.rebalance import ideal_bytes, rebalance
+from rebalance_lib.planner.rebalance import ideal_bytes
 from rebalance_lib.planner.request import BALANCING, Mode
-from rebalance_lib.planner.workspace import Layout, Placement, Workspace
+from rebalance_lib.planner.workspace import Layout, Placement, Workspace, carried_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -187,7 +187,9 @@ def _place(placer: Placer, part: SetPart, request: Request) -> Placement:
     if request.mode in {Mode.BALANCE, Mode.TOPICS} and leaving.any():
         work = Workspace.of(model, scope, request, Layout.of(model), model.leader)
         settle_all(work, model, "the replicas that are outside of it cannot be brought there")
-        return rebalance(work)
+        home = Placement(model, work.layout, model.leader)
+        rest = placer(carried_out(model, home.layout), scope, _less(request, *spent(model, home)))
+        return replace(rest, model=model)
     return placer(model, scope, request)
 
 
