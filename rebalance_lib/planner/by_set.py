@@ -25,9 +25,9 @@ from rebalance_lib.planner.compiled.compare import compare
 from rebalance_lib.planner.min_topic_leaders import Placer, place_around
 from rebalance_lib.planner.modes import leaders as leaders_only
 from rebalance_lib.planner.modes.mandatory import settle_all
-from rebalance_lib.planner.rebalance import ideal_bytes, rebalance
+from rebalance_lib.planner.rebalance import ideal_bytes
 from rebalance_lib.planner.request import BALANCING, Mode
-from rebalance_lib.planner.workspace import Layout, Placement, Workspace, slots_of, spent
+from rebalance_lib.planner.workspace import Layout, Placement, Workspace, carried_out, slots_of, spent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -173,7 +173,9 @@ def _place(placer: Placer, part: SetPart, model: ClusterModel, scope: Scope, req
     if request.mode in {Mode.BALANCE, Mode.TOPICS} and leaving.any():
         work = Workspace.of(model, scope, request, Layout.of(model), model.leader)
         settle_all(work, model, "the replicas that are outside of it cannot be brought there")
-        return rebalance(work)
+        home = Placement(model, work.layout, model.leader)
+        rest = placer(carried_out(model, home.layout), scope, request.less(*spent(model, home)))
+        return replace(rest, model=model)
     return placer(model, scope, request)
 
 

@@ -41,7 +41,7 @@ from rebalance_lib.planner.modes.mandatory import settle_all
 from rebalance_lib.planner.order import electable
 from rebalance_lib.planner.rebalance import shares_of, to_int
 from rebalance_lib.planner.resources import Resource
-from rebalance_lib.planner.workspace import Layout, Placement, Workspace, carried_out, slots_of, spent
+from rebalance_lib.planner.workspace import Layout, Placement, Workspace, carried_out, slots_of, spent, still_leading
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,7 +103,7 @@ class _Topics:
         layout = work.layout
         self._work, self._moves, self._offsets = work, moves, layout.offsets
         self._may_lead = electable(work, layout)
-        self._leader = _present(work, layout)
+        self._leader = still_leading(layout, work.leader)
         kept = (self._leader >= 0) & work.scope.excluded[self._leader]  # by excluded brokers, with all they lead
         self._movable: Bools = work.scope.movable & ~kept
 
@@ -182,12 +182,3 @@ class _Topics:
             spare[broker[spare[leader]]] = True
             if np.count_nonzero(spare) == before:
                 return spare
-
-
-def _present(work: Workspace, layout: Layout) -> NDArray[np.int32]:
-    """By partition: who leads it, -1 if that replica has left."""
-    lengths = np.diff(layout.offsets)
-    there = layout.broker == np.repeat(work.leader, lengths)
-    partition = np.repeat(np.arange(len(lengths)), lengths)
-    leads = np.bincount(partition[there], minlength=len(lengths)) > 0
-    return np.where(leads, work.leader, np.int32(-1)).astype(np.int32)

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
-    Uneven = tuple[float, float]
+    Uneven = tuple[float, float, float]
 
 INNER = 0.9  # of the tolerance: what is outside comes within
-LEAST_GAIN = 0.05  # of what is outside of its limits: less is not worth a change of lists
+LEAST_GAIN = 0.05  # of what is outside of its limits, of one kind: less is not worth a change of lists
 ROUNDS = 8  # far more than it takes: one that finds nothing is the last
 PASSES = 2  # gen.py expand: with 1, survivors send up to 1.158 of their share instead of 1.126; 3 take 10 % longer
 SWAPS, FEWEST, MOST = 100_000, 4, 64
@@ -131,8 +131,14 @@ def _better(leading: Leading, least: Uneven, *, reserving: bool) -> tuple[Leadin
         count_all(tried)
         found: Uneven = unevenness(tried)
         if found[0] <= least[0]:
-            return (tried, found) if sum(found) < sum(least) * (1 - LEAST_GAIN) else (leading, least)
+            return (tried, found) if _gains(found, least) else (leading, least)
     return leading, least
+
+
+def _gains(found: Uneven, least: Uneven) -> bool:
+    """Whether less is outside in all, and enough less of one kind: what survivors inherit may have no remedy."""
+    enough = any(now < before * (1 - LEAST_GAIN) for now, before in zip(found, least, strict=True))
+    return enough and sum(found) < sum(least)
 
 
 def _leader_shares(work: Workspace) -> Floats:

@@ -45,6 +45,8 @@ def polished(work: Workspace, placed: Placement, passes: Callable[[Workspace], P
     if layout is None:
         return placed
     again = passes(work.resumed(layout, layout.broker[layout.offsets[:-1]]))
+    if work.exceeds(again.layout):
+        return placed
     now, was = Score.of(work, again.layout), Score.of(work, placed.layout)
     saves = _copied(work, again.layout) < _copied(work, placed.layout) and not was.beats(now)
     return again if now.beats(was) or saves else placed

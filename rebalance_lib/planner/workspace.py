@@ -102,9 +102,7 @@ class Workspace:
 
         A leader whose replica has left leads no more.
         """
-        leads = np.zeros(self.model.partitions, np.bool_)
-        leads[np.repeat(np.arange(len(leads)), self.lengths)[layout.broker == np.repeat(leader, self.lengths)]] = True
-        work = Workspace.of(self.model, self.scope, self.request, layout, np.where(leads, leader, np.int32(-1)))
+        work = Workspace.of(self.model, self.scope, self.request, layout, still_leading(layout, leader))
         work.__dict__["order"] = self.order
         return work
 
@@ -129,6 +127,16 @@ class Workspace:
     def order(self) -> NDArray[np.int64]:
         """Partitions from the largest to the smallest."""
         return np.argsort(-self.model.size, kind="stable")
+
+    def exceeds(self, layout: Layout) -> bool:
+        """Whether a layout brings a broker above its capacity of a network, or further above it."""
+        for number, ceiling in enumerate(self.state.ceiling):
+            most = np.maximum(ceiling, self.state.load[number])
+            if np.isfinite(most).any():
+                load = load_by_broker(layout, self.state.weight[number], self.model.brokers)
+                if np.any(load > most * (1 + 1e-9)):
+                    return True
+        return False
 
     def present(self, number: int) -> NDArray[np.float64]:
         """By broker: what it holds of a resource as the cluster is, whatever has been moved here."""
@@ -271,3 +279,11 @@ def _watched(
     largest = 1.0 / max(1, stays)
     limit = (np.ceil(replicas * largest) + 1).astype(np.int32)
     return of_partition, limit[model.topic], held
+
+
+def still_leading(layout: Layout, leader: NDArray[np.int32]) -> NDArray[np.int32]:
+    """By partition: its leader, -1 where its replica has left."""
+    lengths = np.diff(layout.offsets)
+    leads = np.zeros(len(lengths), np.bool_)
+    leads[np.repeat(np.arange(len(lengths)), lengths)[layout.broker == np.repeat(leader, lengths)]] = True
+    return np.where(leads, leader, np.int32(-1))

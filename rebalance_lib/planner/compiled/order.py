@@ -227,8 +227,8 @@ def cost_of(leading, p):
 
 @compiled
 def unevenness(leading):
-    """All that is outside of its limits, squared: leaders, and the rest, with what survivors would have in fact."""
-    leaders, total = 0.0, 0.0
+    """All that is outside of its limits, squared: leaders, other loads and topics, and what survivors would have."""
+    leaders, others, survivors = 0.0, 0.0, 0.0
     for r in range(len(leading.load)):
         for b in range(leading.load.shape[1]):
             load, unit = leading.load[r, b], leading.unit[r, b]
@@ -236,23 +236,23 @@ def unevenness(leading):
             if r == 0:
                 leaders += off * off
             else:
-                total += off * off
+                others += off * off
     for row in range(len(leading.topic_leaders)):
         for count in leading.topic_leaders[row]:
             off = max(0, count - leading.topic_high[row])
-            total += leading.topic_weight * off * off
+            others += leading.topic_weight * off * off
     for r in range(len(leading.fail_weight)):
         for b in range(leading.load.shape[1]):
             load, unit = leading.load[r, b], leading.fail_unit[r, b]
             for dead in range(leading.load.shape[1]):
                 if dead != b and leading.inherited[dead, b, r] > 0:
                     over = leading.inherited[dead, b, r] - limit(leading, r, dead, b, load)
-                    total += leading.fail_weight[r] * (max(0.0, over) * unit) ** 2
+                    survivors += leading.fail_weight[r] * (max(0.0, over) * unit) ** 2
             for rack in range(leading.inherited_by_rack.shape[1]):
                 if leading.inherited_by_rack[r, rack, b] > 0:
                     over = leading.inherited_by_rack[r, rack, b] - limit_by_rack(leading, r, rack, b, load)
-                    total += leading.fail_weight[r] * (max(0.0, over) * unit) ** 2
-    return leaders, total
+                    survivors += leading.fail_weight[r] * (max(0.0, over) * unit) ** 2
+    return leaders, others, survivors
 
 
 @compiled
@@ -273,9 +273,8 @@ def reserve(leading):
 @inlined
 def swap(leading, first, second):
     """Let two replicas of a list change places."""
-    broker, may_lead = leading.broker, leading.may_lead
-    broker[first], broker[second] = broker[second], broker[first]
-    may_lead[first], may_lead[second] = may_lead[second], may_lead[first]
+    leading.broker[first], leading.broker[second] = leading.broker[second], leading.broker[first]
+    leading.may_lead[first], leading.may_lead[second] = leading.may_lead[second], leading.may_lead[first]
 
 
 @inlined

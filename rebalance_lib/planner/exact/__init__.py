@@ -6,9 +6,9 @@ Goal:
 Algorithm:
     The planner's own passes find a layout from where the cluster is. Integer programs then look for better places of
     replicas (`places`), and for better orders of lists (`orders`), which copy nothing. If the result is better than the
-    start by at least ``GAIN``, all of it is done once more from there, as if the cluster were laid out like that; else
-    the start is the plan. So planning again after a plan begins with the very step that found nothing better, and
-    finds nothing again, whatever the passes and the programs do.
+    start by at least ``GAIN`` of a goal, all of it is done once more from there, as if the cluster were laid out like
+    that; else the start is the plan. So planning again after a plan begins with the very step that found nothing
+    better, and finds nothing again, whatever the passes and the programs do.
 
     Programs are limited by counted nodes, never by the clock: the same request gives the same plan. Clusters with more
     than ``COLUMNS`` movable partitions times brokers are left to the passes alone.
@@ -29,7 +29,7 @@ from rebalance_lib.planner.compiled.compare import rack_spread
 from rebalance_lib.planner.exact.orders import better_orders
 from rebalance_lib.planner.exact.places import better_places, fewer_bytes
 from rebalance_lib.planner.goals import View
-from rebalance_lib.planner.goals.objective import GAIN, objective, outside
+from rebalance_lib.planner.goals.objective import GAIN, objective, outside, weights_of
 from rebalance_lib.planner.order import order_lists, sends_too_much
 from rebalance_lib.planner.resources import known_resources, weights
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace
@@ -50,6 +50,7 @@ class Score:
     crowded: int  # racks come first
     objective: float
     outside: float
+    least: float  # what the last goal of the list counts in the objective: its gains count as those of the first do
 
     @classmethod
     def of(cls, work: Workspace, layout: Layout) -> Score:
@@ -57,13 +58,14 @@ class Score:
         view = View(work.model, work.scope, work.request, layout)
         racks, fullest = rack_spread(layout.offsets, layout.broker, work.model.rack)
         crowded = len(layout.broker) - int(racks.sum()) + int(fullest.sum())
-        return cls(crowded if work.model.has_racks else 0, objective(view), outside(view))
+        least = min(weights_of(view).values(), default=1.0)
+        return cls(crowded if work.model.has_racks else 0, objective(view), outside(view), least)
 
     def beats(self, other: Score) -> bool:
         """Whether it is better by so much that it is worth another plan."""
         if self.crowded != other.crowded:
             return self.crowded < other.crowded
-        if self.objective < other.objective * (1 - GAIN):
+        if self.objective < other.objective * (1 - GAIN * self.least):
             return True
         return (
             self.objective <= other.objective * (1 + ROUNDING)

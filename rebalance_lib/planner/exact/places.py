@@ -107,7 +107,19 @@ class _Search:
             if len(index):
                 unit = max(1.0, float(copied[index].max()))
                 program.add_row(-np.inf, float(free[b]) / unit, index, copied[index] / unit)
+        self._keep_below_ceilings(program)
         return program, copied
+
+    def _keep_below_ceilings(self, program: Program) -> None:
+        """No broker gets above its capacity of a network; one that is above it now gets nothing more."""
+        state = self._work.state
+        for number, ceiling in enumerate(state.ceiling):
+            most = np.maximum(ceiling, state.load[number]) - self._work.immovable(number)
+            for b in np.flatnonzero(np.isfinite(most)).tolist():
+                index = np.flatnonzero((program.partition >= 0) & (program.broker == b))
+                weight = state.weight[number][program.partition[index]]
+                if len(index) and weight.any():
+                    program.add_row(-np.inf, float(most[b]) / weight.max(), index, weight / weight.max())
 
     def least_objective(self) -> Layout | None:
         """The program of the objective."""
