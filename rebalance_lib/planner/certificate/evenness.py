@@ -10,10 +10,6 @@ Why it is a bound: each of these holds for every allowed placement, and the larg
 - *Some large ones.* Of the n * j + 1 largest replicas some broker holds j + 1, and these are not less than the smallest
   ones among them. And a broker at ``level`` has space for ``floor(level * share / smallest)`` of them.
 
-`best_order` is for loads of leaders where the sets of replicas are given: any weights of brokers for which shares add
-up to 1 bound the level from below by ``sum(load * least weight of its replicas)``, by weak duality of the linear
-program that splits each partition's load over its replicas.
-
 Example:
     Three brokers with a share of 4 each and replicas of 7, 3 and 2: the total allows a level of 1, the largest replica
     7/4. With replicas of 3, 3, 3 and 3 instead, two of the four are on one broker: 6/4.
@@ -23,7 +19,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import highspy
 import numpy as np
 
 if TYPE_CHECKING:
@@ -31,14 +26,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rebalance_lib.planner.certificate.problem import Flags, Floats, Ints, Loads, Problem
+    from rebalance_lib.planner.certificate.problem import Flags, Floats, Loads, Problem
 
 HALVINGS = 60
 ROUNDING = 1e-12
 PREFIXES = 64  # how many numbers of large replicas are tried
-ORDER_VARIABLES = 30_000  # beyond, weights are adjusted step by step instead of by HiGHS
-STEPS = 30  # of adjusting them: 1.4 s in all with 300,000 replicas
-NEAR = 1e-4  # of the level that was reached: a bound that near needs no improvement
 
 
 def best_possible(problem: Problem, loads: Loads) -> float:
@@ -185,73 +177,3 @@ def _best_led(problem: Problem, loads: Loads, counted: Flags) -> float:
 
     bound = _lowest(enough, float((fixed[counted] / loads.share[counted]).max()))
     return max(bound, _pigeonhole(loads.per_replica[inside], loads.share[counted]))
-
-
-def best_order(
-    offsets: Ints, broker: NDArray[np.int32], loads: Loads, may_change: Flags, *, reached: float = np.inf
-) -> float:
-    """A lower bound on the most loaded leader, over its share, if replicas stay in these sets and only orders change.
-
-    A partition marked in ``may_change`` may be led by any of its replicas whose broker has a share, another one by its
-    first. What only brokers without a share could lead is left out. ``reached`` is the level of a known order: a bound
-    near it is not improved further.
-    """
-    factor = np.diff(offsets)
-    partition = np.repeat(np.arange(len(factor)), factor)
-    first = np.zeros(len(broker), np.bool_)
-    first[offsets[:-1][factor > 0]] = True
-    allowed = (broker >= 0) & np.where(may_change[partition], loads.share[broker] > 0, first)
-    slots = np.flatnonzero(allowed & (loads.share[broker] > 0) & (loads.per_replica[partition] > 0))
-    if not len(slots):
-        return 0.0
-    of, holder = partition[slots], broker[slots]
-    begin = np.flatnonzero(np.r_[True, of[1:] != of[:-1]])
-    load, share = loads.per_replica[of[begin]], loads.share
-    total = float(load.sum())
-
-    def bound(weight: Floats) -> float:
-        used = float(share @ weight)
-        return float(load @ np.minimum.reduceat(weight[holder], begin)) / used * (1 - 1e-9) if used > 0 else 0.0
-
-    weight = np.where(share > 0, 1.0, 0.0)
-    best = bound(weight)
-    if best >= reached * (1 - NEAR):
-        return best
-    if len(slots) <= ORDER_VARIABLES:
-        return max(best, bound(_weights_by_program(holder, begin, load / total, share / total)))
-    rows = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(holder)]))
-    for step in range(STEPS):
-        if best >= reached * (1 - NEAR):
-            break
-        least = np.minimum.reduceat(weight[holder], begin)
-        cheapest = weight[holder] <= least[rows]
-        part = cheapest / np.add.reduceat(cheapest, begin)[rows]
-        led = np.bincount(holder, load[rows] * part, minlength=len(share))
-        fill = np.divide(led, share, out=np.zeros_like(led), where=share > 0)
-        weight = weight * np.exp(0.2 / (1 + step / 10) * np.clip(fill / max(best, 1e-300) - 1, -1, 1))
-        best = max(best, bound(weight))
-    return best
-
-
-def _weights_by_program(holder: NDArray[np.int32], begin: Ints, load: Floats, share: Floats) -> Floats:
-    """The weights of brokers, from the duals of the program that splits each load over its replicas."""
-    columns, brokers = len(holder), len(share)
-    rows = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, columns]))
-    program = highspy.HighsLp()
-    program.num_col_, program.num_row_ = columns + 1, len(begin) + brokers
-    program.col_cost_ = np.r_[np.zeros(columns), 1.0]
-    program.col_lower_, program.col_upper_ = np.zeros(columns + 1), np.full(columns + 1, highspy.kHighsInf)
-    program.row_lower_ = np.r_[load, np.full(brokers, -highspy.kHighsInf)]
-    program.row_upper_ = np.r_[load, np.zeros(brokers)]
-    limited = np.flatnonzero(share > 0)
-    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    program.a_matrix_.start_ = np.r_[np.arange(columns + 1) * 2, 2 * columns + len(limited)]
-    program.a_matrix_.index_ = np.r_[np.column_stack([rows, len(begin) + holder]).ravel(), len(begin) + limited]
-    program.a_matrix_.value_ = np.r_[np.ones(2 * columns), -share[limited]]
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    solver.silent()
-    solver.setOptionValue("threads", 1)
-    solver.passModel(program)
-    solver.run()
-    dual = np.array(solver.getSolution().row_dual[len(begin) :])
-    return np.maximum(0.0, -dual) if len(dual) else np.zeros(brokers)

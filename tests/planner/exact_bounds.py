@@ -1,9 +1,8 @@
-"""The optimum itself, for small clusters: an integer program, solved by HiGHS.
+"""The optimum that bounds are compared with, for small clusters: an integer program, solved by HiGHS.
 
-Variables are whether partition p has a replica on broker b, and, if a load of leaders counts, whether b leads it: in
-all at most ``VARIABLES``, and at most ``NODES`` nodes are looked at, so that the answer depends on nothing but the
-cluster. If the nodes do not suffice, what HiGHS has proven by then is still a lower bound, and the answer says that it
-is not exact.
+Variables are whether partition p has a replica on broker b, and, if a load of leaders counts, whether b leads it. At
+most ``NODES`` nodes are looked at, so that the answer depends on nothing but the cluster. If the nodes do not suffice,
+what HiGHS has proven by then is still a lower bound, and the answer says that it is not exact.
 
 Rows are the rules of an allowed placement (see `Problem`), and either the bands of all loads, with the bytes that
 arrive as objective, or one load below a level of the shares, with the level as objective. Only movable partitions have
@@ -25,9 +24,6 @@ from rebalance_lib.planner.certificate.program import Program
 if TYPE_CHECKING:
     from rebalance_lib.planner.certificate.problem import Loads, Problem
 
-# Seconds of processor for a certificate of four loads, four random clusters each: 120 variables took 0.3, 200 from 0.2
-# to 2.6, 396 from 1.0 to 3.3.
-VARIABLES = 200
 NODES = 300
 LEVEL_GAP = 1e-4  # of a level: to prove the last digits of it takes longer than all else
 SAFETY = 1e-6  # of a bound that is not exact
@@ -39,12 +35,6 @@ class Optimum:
 
     value: float | None
     exact: bool
-
-
-def variables(problem: Problem) -> int:
-    """How many the integer program would have; counted before anything is built."""
-    movable = int(np.count_nonzero(problem.movable))
-    return movable * problem.brokers * (2 if any(loads.led for loads in problem.loads) else 1)
 
 
 def least_bytes(problem: Problem) -> Optimum:
