@@ -111,6 +111,7 @@ def place_by_set(placer: Placer, model: ClusterModel, scope: Scope, request: Req
     for number, part in enumerate(parts):
         try:
             asked = _share_of(left, needs[number:]) if request.limited else request
+            asked = replace(asked, polish=request.polish * len(part.rows) / max(1, model.partitions))
             of_part = partial(_place, placer, part)
             placements.append(place_around(of_part, part.model, part.scope, asked, moves=moves))
         except InvalidInputError as error:

@@ -95,7 +95,7 @@ class ClusterModel:
     @cached_property
     def slot_partition(self) -> NDArray[np.int64]:
         """By slot: its partition."""
-        return np.repeat(np.arange(self.partitions), self.replication_factor)
+        return np.repeat(np.arange(len(self.offsets) - 1), self.replication_factor)
 
     def name(self, p: int) -> str:
         """A partition as Kafka prints it."""

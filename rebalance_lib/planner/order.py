@@ -189,7 +189,8 @@ def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -
     share[0] = leaders
     for number, one in enumerate(resources[1:], 1):
         unknown = np.isnan(weights(model, one)) & scope.may_lead
-        has = base[number] + np.bincount(model.leader, weight[number, : model.partitions], minlength=model.brokers)
+        known = weight[number, : len(model.leader)]  # partitions that are to be added have no leader yet
+        has = base[number] + np.bincount(model.leader, known, minlength=model.brokers)
         share[number] = shared_out(float(total[number, 0]), part[number], unknown, has)
     low, high = share * (1 - INNER * tolerance[:, None]), share * (1 + INNER * tolerance[:, None])
     low[0], high[0] = band(leaders, tolerance[0])

@@ -222,10 +222,10 @@ class _State:
         """
         problem = self._problem
         slots, row = self._slots(partitions)
+        offsets = np.append(0, np.cumsum(problem.replication_factor[partitions]))
         loads = []
         for whole, held, (low, high) in zip(problem.loads, self.loads, self._bands, strict=True):
             one = replace(whole, per_replica=whole.per_replica[partitions])
-            offsets = np.append(0, np.cumsum(problem.replication_factor[partitions]))
             own = replace(problem, offsets=offsets, broker=self.broker[slots], size=problem.size[partitions]).held(one)
             loads.append(replace(one, low=low - (held - own), high=high - (held - own)))
         part = replace(

@@ -130,11 +130,12 @@ def _leveled(work: Workspace) -> Workspace:
         start, before = work.layout, unevenness(work, fair)
         level(work, shares)
         polish_few(work, shares)
-        if before - unevenness(work, fair) <= uneven * least_gain(work.request):
+        gained, layout = before - unevenness(work, fair), work.settled_layout()
+        if gained <= uneven * least_gain(work.request) or layout is None:
             return work.resumed(start, work.leader)
         if work.request.limited:
             break  # the budget is for all of it
-        work = work.resumed(work.layout, work.leader)
+        work = work.resumed(layout, work.leader)
     return work
 
 

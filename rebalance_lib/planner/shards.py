@@ -10,8 +10,8 @@ Algorithm:
 
         share in a shard = load in the shard - 0.9 * (surplus * load in the shard / load - deficit / k)
 
-    for bytes, replicas, leaders and write rates alike. Each shard spends a kth of the budgets and of the room in each
-    log dir; a log dir that is too full already is so for every shard.
+    for bytes, replicas, leaders and write rates alike. Each shard spends a kth of the budgets, of the free space of
+    each log dir and of what networks can take; one that is too full already is so for every shard.
 
     The rest, and what shards could not do because replicas have sizes, is left to the first shard, once more: it gives
     and takes for all. A tenth is enough for it to choose from, and too little to matter for its time. Its tolerance is
@@ -96,14 +96,16 @@ def plan_shard(model: ClusterModel, scope: Scope, request: Request, number: int)
     work = Workspace.of(model, scope, request, Layout.of(model), model.leader)
     shares = shares_of(work)
     uneven = unevenness(work, shares) > 0
-    loads, room = _loads(work), work.state.free
+    loads, free = _loads(work), work.state.free
+    below = work.state.ceiling - work.state.load
     del work  # as large as the whole cluster
     shard = Shard.of(model, scope, number, count)
     asked = replace(
         request, byte_budget=_part(request.byte_budget, count), move_budget=_part(request.move_budget, count)
     )
     work = Workspace.of(shard.model, shard.scope, asked, Layout.of(shard.model), shard.model.leader)
-    work.state.free[:] = np.where(room > 0, room // count, room)
+    work.state.free[:] = np.where(free > 0, free // count, free)
+    work.state.ceiling[:] = work.state.load + np.where(below > 0, below / count, below)
     own = _shared_out(shares, loads, _loads(work), count)
     repair_racks(work.state, work.order, to_int(own[Resource.DISK]))
     if uneven:
@@ -129,6 +131,7 @@ def join(model: ClusterModel, scope: Scope, request: Request, parts: Sequence[La
         first = Layout(shard.model.offsets, broker[shard.slots], held[shard.slots], log_dir[shard.slots])
         last = _resumed(shard.model, shard.scope, wide, first)
         last.state.free[:], last.state.budget[:] = work.state.free, work.state.budget
+        last.state.ceiling[:] = last.state.load + work.state.ceiling - work.state.load
         level(last, _rest(shares, _loads(work), _loads(last)))
         broker[shard.slots], held[shard.slots] = last.state.slots["broker"], last.state.slots["bytes"]
         log_dir[shard.slots] = last.state.slots["log_dir"]

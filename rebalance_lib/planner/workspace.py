@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rebalance_lib.plan.columns import Lists
-from rebalance_lib.planner.compiled.compare import compare, follow
+from rebalance_lib.planner.compiled.compare import compare, follow, stay_in_place
 from rebalance_lib.planner.compiled.moves import BROKER, PARTITION, SLOT, State
 from rebalance_lib.planner.compiled.sums import fill, held_by_topic, sums
 from rebalance_lib.planner.model import NO_LIMIT, ClusterModel
@@ -137,6 +137,18 @@ class Workspace:
                 if np.any(load > most * (1 + 1e-9)):
                     return True
         return False
+
+    def settled_layout(self) -> Layout | None:
+        """Where the replicas are now; those that came back to their broker are where they are in the cluster.
+
+        None if a log dir is then too full: what had left it has come back, and others have taken its place.
+        """
+        model, layout = self.model, self.layout
+        after = (layout.broker, layout.bytes, layout.log_dir)
+        stay_in_place(model.offsets, model.broker, model.bytes, model.log_dir, after)
+        before = free_bytes(model, self.request.max_fill)
+        free = before + held_by_dir(model) - held_by_dir(model, layout)
+        return None if np.any((free < 0) & (free < before)) else layout
 
     def present(self, number: int) -> NDArray[np.float64]:
         """By broker: what it holds of a resource as the cluster is, whatever has been moved here."""

@@ -123,9 +123,12 @@ class BrokerSets:
         set_of = {id_: name for name, ids in self.brokers.items() for id_ in ids}
         names = [set_of.get(row["broker"], row["broker_set"]) for row in rows]
         found = _with_column(snapshot, "broker_set", names)
-        if self.topics:
+        if self.topics or any(row["broker_set_topics"] for row in rows):
+            # What a set's topics were counts as long as the broker stays in it.
             listed = [
-                list(self.topics[name]) if name in self.topics else row["broker_set_topics"]
+                list(self.topics[name])
+                if name in self.topics
+                else (row["broker_set_topics"] if name == row["broker_set"] else None)
                 for name, row in zip(names, rows, strict=True)
             ]
             found = _with_column(found, "broker_set_topics", listed)

@@ -244,3 +244,12 @@ def test_the_sizes_of_a_part_are_those_of_its_partitions():
     parts = plan.outcome.of_sets
     assert sum(part.placement.model.partitions for part in parts) == 10
     assert np.array_equal(sum(part.loads()["bytes"][1] for part in parts), plan.outcome.loads()["bytes"][1])
+
+
+def test_lowering_a_factor_never_drops_the_last_replica_in_sync():
+    """Its leader is outside of the set, and nobody in it has all of its data."""
+    held = cluster([1, 2, 3, 4], topic("t", [[1, 2, 3]] * 4, 5))
+    lagging = {name: replace(one, lagging=(2, 3)) for name, one in held.partitions.items()}
+    before = replace(held, partitions=lagging, sets={"a": {"brokers": [2, 3], "topics": ["t"]}, "b": [1, 4]})
+    plan = planned(before, Request(Mode.REPLICATION_FACTOR, topics=("*",), replication_factor=1)).plan
+    assert all(entry.replicas == (1,) for entry in plan)

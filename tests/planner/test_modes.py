@@ -8,9 +8,10 @@ from dataclasses import replace
 from itertools import permutations
 from random import Random
 
+import pyarrow as pa
 import pytest
 
-from rebalance_lib.planner import Mode, Request
+from rebalance_lib.planner import ClusterModel, Mode, Request, candidates
 from tests.planner.clusters import GB, Host, choices, cluster, planned, topic
 from tests.planner.rules import arrivals, bytes_moved, racks_of
 
@@ -310,3 +311,14 @@ def test_a_cluster_in_balance_gets_an_empty_plan(mode):
 def test_a_cluster_without_topics_gets_an_empty_plan(mode):
     (only,) = choices(cluster({1: "a", 2: "b"}), Request(mode=mode))
     assert len(only.plan) == 0
+
+
+def test_new_partitions_are_placed_where_rates_are_known_and_replicas_are_out_of_sync():
+    held = cluster([1, 2, 3], topic("t", [[1, 2], [2, 3]], 5))
+    lagging = {name: replace(one, lagging=one.replicas[1:]) for name, one in held.partitions.items()}
+    snapshot = replace(held, partitions=lagging).snapshot()
+    loads = pa.table({"topic": ["t", "t"], "partition": pa.array([0, 1], pa.int32()), "write_rate": [5.0, 7.0]})
+    for known in (None, loads):
+        model = ClusterModel.of(snapshot, known)
+        plan = candidates(model, Request(Mode.PARTITIONS, topics=("t",), partitions=4))[0].plan
+        assert [len(entry.replicas) for entry in plan] == [2, 2]

@@ -53,3 +53,25 @@ def test_a_broker_above_its_capacity_only_comes_down():
 def test_a_drain_that_no_network_can_take_is_refused():
     with pytest.raises(InvalidInputError, match="without being above its network_in capacity"):
         planned({1: 200.0, 2: 35.0}, [[1]] * 5, Request(Mode.DRAIN, brokers=(1,)))
+
+
+def test_a_partition_to_which_nothing_is_written_can_go_anywhere():
+    _, held = planned({1: None, 2: 20.0, 3: 20.0}, [[1]], Request(Mode.DRAIN, brokers=(1,)), rate=0.0)
+    assert held[1] == 0
+    brokers = [{"id": 1}, *({"id": id_, "capacity": {"network_in": 20.0}} for id_ in (2, 3))]
+    rows = [("idle", 1, 0.0), ("busy", 2, 30.0), ("busy too", 3, 30.0)]
+    partitions = [
+        {"topic": topic.replace(" ", "-"), "partition": 0, "replicas": [id_], "size": 5, "write_rate": rate}
+        for topic, id_, rate in rows
+    ]
+    file = parse_cluster(json.dumps({"brokers": brokers, "partitions": partitions}).encode())
+    one = candidates(ClusterModel.of(file.snapshot, file.loads), Request(Mode.DRAIN, brokers=(1,)))[0]
+    assert len(one.plan) == 1
+
+
+@pytest.mark.parametrize("shards", [2, 4])
+def test_shards_together_keep_below_a_capacity(monkeypatch, shards):
+    monkeypatch.setattr("rebalance_lib.planner.exact.COLUMNS", 0)
+    request = Request(Mode.BALANCE, goals=("disk", "replicas"), shards=shards)
+    _, held = planned({1: 2000.0, 2: 55.0}, [[1]] * 40, request)
+    assert 0 < held[2] <= 5

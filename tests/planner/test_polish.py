@@ -52,3 +52,8 @@ def test_bytes_are_saved_where_disk_alone_counts(model):
 def test_modes_that_even_out_nothing_have_no_use_for_it():
     with pytest.raises(InvalidInputError, match="mode drain has no use for polish, only balance, expand, topics"):
         Request.from_dict({"mode": "drain", "brokers": [1], "polish": 5.0})
+
+
+@pytest.mark.parametrize("goals", [("leaders",), ("topic_leaders", "failover")])
+def test_goals_of_list_order_alone_move_nothing(model, goals):
+    assert full(model, goals=goals, polish=1.0).figures.replicas_moved == 0

@@ -99,6 +99,8 @@ def test_a_set_may_name_its_topics():
     assert found.brokers["broker_set_topics"].to_pylist() == [["pay*", "orders"], None, None]
     assert sets_by_topic(found.brokers, ["pay", "orders", "other"]) == {"pay": "payments", "orders": "payments"}
     assert BrokerSets.from_dict({"payments": [1]}).apply(found).brokers == found.brokers
+    renamed = BrokerSets.from_dict({"other": [1]}).apply(found).brokers
+    assert renamed["broker_set_topics"].to_pylist() == [None, None, None]
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,20 @@ def follow(offsets, before, after, values):
 
 
 @compiled
+def stay_in_place(offsets, broker, held, log_dir, after):
+    """Give replicas that are on their broker again, in place, the bytes and the log dir that they have there.
+
+    `after` has brokers, bytes and log dirs by slot, of the same lists.
+    """
+    broker_after, held_after, log_dir_after = after
+    for p in range(len(offsets) - 1):
+        for slot in range(offsets[p], offsets[p + 1]):
+            for old in range(offsets[p], offsets[p + 1]):
+                if broker[old] == broker_after[slot] and broker[old] >= 0:
+                    held_after[slot], log_dir_after[slot] = held[old], log_dir[old]
+
+
+@compiled
 def rack_spread(offsets, broker, rack):
     """By partition: in how many racks it is, and how many replicas its fullest one has; rack -1 does not count."""
     racks = np.zeros(len(offsets) - 1, np.int64)

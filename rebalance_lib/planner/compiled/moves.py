@@ -108,7 +108,7 @@ def fits(state, p, d, strict):
     if strict and partition.row >= 0 and state.topic_counts[partition.row, d] >= partition.limit:
         return False
     for r in range(NETWORK_IN, len(state.load)):
-        if state.load[r, d] + state.weight[r, p] > state.ceiling[r, d]:
+        if state.weight[r, p] > 0 and state.load[r, d] + state.weight[r, p] > state.ceiling[r, d]:
             return False
     begin, end = state.brokers[d].first_dir, state.brokers[d + 1].first_dir
     for log_dir in range(begin, end):

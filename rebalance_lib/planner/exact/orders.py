@@ -210,7 +210,7 @@ class _Search:
 
     def _topics(self) -> None:
         """Rows of each topic with as many partitions as there are brokers."""
-        model, brokers = self._work.model, max(1, int(self._view.stays.sum()))
+        model, brokers = self._work.model, max(1, int(self._view.sharers(Resource.LEADERS).sum()))
         counts = np.bincount(model.topic, minlength=len(model.topics))
         for topic in np.flatnonzero(counts >= brokers).tolist():
             led = self._led((model.topic == topic).astype(np.float64))

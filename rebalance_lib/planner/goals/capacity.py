@@ -1,7 +1,7 @@
 """No broker beyond its capacity: the fullest one, in any resource whose capacity is known, over what it may have.
 
-Of disks, a part is kept free, see ``max_fill``. While data moves, the old copies and the new ones count, both of them:
-what leaves a log dir makes no room in it for the same plan.
+Of disks, a part is kept free, see ``max_fill``. What leaves a log dir makes space in it for what levels the rest of a
+plan: such moves wait for one another, see ``execution.disk_space``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 To go down, the replica to drop is one on a dead broker; else one in the rack that holds the most replicas of the
 partition; among those the one whose broker holds the most bytes. A preferred leader that lives stays, and so does what
-is on excluded brokers.
+is on excluded brokers, and the last replica in sync: nobody else has all of the data.
 
 Example: [1, 2, 3] with 1 and 2 in rack a and 3 in rack b goes down to two as [1, 3].
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.planner.compiled.factor import drop_surplus
+from rebalance_lib.planner.compiled.factor import Brokers, Replicas, drop_surplus
 from rebalance_lib.planner.workspace import Layout, sum_by
 
 if TYPE_CHECKING:
@@ -26,21 +26,17 @@ if TYPE_CHECKING:
 
 def with_factor(model: ClusterModel, scope: Scope, factor: NDArray[np.int64]) -> Layout:
     """The model's replicas with as many slots as each partition shall have; new ones are empty."""
+    load = sum_by(model.broker, model.bytes, model.brokers)
     keep = drop_surplus(
-        model.offsets,
-        model.broker,
-        model.bytes,
-        model.rack,
-        model.alive,
-        scope.gives,
+        Replicas(model.offsets, model.broker, model.bytes, model.in_sync),
+        Brokers(model.rack, model.alive, scope.gives, load),
         factor,
-        sum_by(model.broker, model.bytes, model.brokers),
     )
     kept = np.bincount(model.slot_partition[keep], minlength=model.partitions)
     if len(stuck := np.flatnonzero(kept > factor)):
         raise InvalidInputError(
             f"{model.name(stuck[0])} cannot go down to {factor[stuck[0]]} replicas: all but its preferred leader are "
-            "on excluded brokers; exclude fewer"
+            "on excluded brokers, or one of them is the last in sync; exclude fewer, or wait until others are in sync"
         )
     offsets = np.r_[0, np.cumsum(factor)].astype(np.int64)
     place = np.repeat(offsets[:-1], kept) + _ranks(kept)
