@@ -5,7 +5,7 @@ A plan with risks is never approved by a machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 NAMED = 5
@@ -16,6 +16,7 @@ def risks(
     in_fewer_racks: int,
     forecast: Mapping[str, Any] | None,
     groups: Mapping[str, Any] | None = None,
+    goals: Iterable[Mapping[str, Any]] = (),
 ) -> list[str]:
     """The risks of one plan.
 
@@ -24,13 +25,22 @@ def risks(
         in_fewer_racks: How many partitions end in fewer racks than now.
         forecast: The plan's forecast; None if there is nothing to copy.
         groups: What the plan does to consumer groups; None if they are not known.
+        goals: What each goal says of the plan.
     """
     return [
         *_of_cluster(cluster),
         *_of_racks(in_fewer_racks),
+        *_of_goals(goals),
         *_of_forecast(forecast or {}),
         *_of_groups((groups or {}).get("left_idle", 0)),
     ]
+
+
+def _of_goals(goals: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Hard goals that the plan leaves as far away as they are; racks have a sentence of their own."""
+    for goal in goals:
+        if goal["hard"] and not goal["met"] and goal["after"] >= goal["before"] and goal["goal"] != "racks":
+            yield f"The goal {goal['goal']} is not met: {goal['why']}."
 
 
 def _of_cluster(cluster: Mapping[str, Any]) -> Iterator[str]:

@@ -90,11 +90,12 @@ def _candidate(one: Candidate, cluster: dict[str, Any], pace: Pace, choice: Choi
     # There is nothing to copy to new partitions.
     expected = None if one.figures.partitions_added else forecast(one.plan, model, pace).as_dict()
     groups = group_figures(choice.impacts, one.name)
+    goals = _goals(one, cluster["certificate"], choice)
     fills = [log_dir["fill"] for log_dir in expected["log_dirs"] if log_dir["fill"] is not None] if expected else []
     return {
         "digest": one.plan.digest,
         "figures": one.figures.as_dict(),
-        "goals": _goals(one, cluster["certificate"], choice),
+        "goals": goals,
         "seconds": expected["seconds"] if expected else 0.0,
         "forecast": expected,
         "peak_fill": max(fills, default=None),
@@ -102,7 +103,7 @@ def _candidate(one: Candidate, cluster: dict[str, Any], pace: Pace, choice: Choi
         "brokers": brokers_before_after(outcome),
         "largest_moves": largest_moves(outcome),
         "factor_changes": factor_changes(outcome),
-        "risks": risks(cluster, outcome.in_fewer_racks, expected, groups),
+        "risks": risks(cluster, outcome.in_fewer_racks, expected, groups, goals),
         "groups": groups,
     }
 

@@ -16,7 +16,7 @@ from rebalance_lib.planner.certified import certificate_of
 from rebalance_lib.planner.check import check_candidates
 from rebalance_lib.topology import Broker, TopicPartition
 from tests.planner.clusters import choices, cluster, odd_clusters, planned, topic
-from tests.planner.conftest import EXAMPLES
+from tests.planner.examples import EXAMPLES
 from tests.planner.rules import arrivals, broken
 from tests.planner.test_idempotence import options_for
 from tests.planner.test_rules import offered_or_refused, requests

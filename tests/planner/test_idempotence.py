@@ -13,7 +13,7 @@ from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner import ClusterModel, Mode, Request, candidates
 from rebalance_lib.topology import Snapshot
 from tests.planner.clusters import odd_clusters, planned
-from tests.planner.conftest import EXAMPLES
+from tests.planner.examples import EXAMPLES
 
 AGAIN = [mode for mode in Mode if mode is not Mode.REPLACE]
 """Once a broker is replaced, its replacement holds its replicas; the rules' test looks at what a second one says."""

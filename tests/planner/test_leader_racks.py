@@ -12,7 +12,7 @@ from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner import Mode, Request
 from rebalance_lib.topology import TopicPartition
 from tests.planner.clusters import cluster, odd_clusters, planned, topic
-from tests.planner.conftest import EXAMPLES
+from tests.planner.examples import EXAMPLES
 from tests.planner.rules import broken
 from tests.planner.test_idempotence import options_for
 

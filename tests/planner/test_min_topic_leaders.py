@@ -13,7 +13,7 @@ from bench.clusters import Parameters, generate
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner import ClusterModel, Mode, Request, candidates
 from tests.planner.clusters import Host, cluster, odd_clusters, planned, topic
-from tests.planner.conftest import EXAMPLES
+from tests.planner.examples import EXAMPLES
 from tests.planner.rules import broken
 from tests.planner.test_idempotence import carried_out, options_for
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rebalance_lib.planner import ClusterModel, Mode, Request, candidates
 from rebalance_lib.planner.resources import Resource
 from rebalance_lib.topology import parse_cluster
-from tests.planner.conftest import EXAMPLES
+from tests.planner.examples import EXAMPLES
 
 
 def planned(capacities, lists, request, rates=None):

@@ -7,7 +7,7 @@ from statistics import median
 
 from rebalance_lib.planner import Mode, Request
 from tests.planner.clusters import cluster, planned, topic
-from tests.planner.conftest import EXAMPLES
+from tests.planner.examples import EXAMPLES
 from tests.planner.optimum import least_bytes
 
 CASES = range(max(20, EXAMPLES))  # a median needs some

@@ -11,7 +11,7 @@ from rebalance_lib.plan import Plan, verify_plan
 from rebalance_lib.planner import Mode, Request
 from rebalance_lib.topology import Broker
 from tests.planner.clusters import choices, cluster, odd_clusters, topic
-from tests.planner.conftest import EXAMPLES
+from tests.planner.examples import EXAMPLES
 from tests.planner.rules import broken, bytes_moved
 
 NEED_TOPICS = (Mode.TOPICS, Mode.REPLICATION_FACTOR, Mode.PARTITIONS)

@@ -75,3 +75,9 @@ def test_a_topic_whose_factor_is_raised_is_no_risk_though_it_has_one_replica_now
     request = Request(Mode.REPLICATION_FACTOR, topics=("one",), replication_factor=3)
     summary = summarize(Choice(model, request, choices(before, request), {}))
     assert summary["candidates"]["full"]["risks"] == []
+
+
+def test_a_hard_goal_that_a_plan_cannot_meet_is_a_risk():
+    request = Request(Mode.BALANCE, min_topic_leaders=("one=1",))
+    assert "min_topic_leaders" in summary_of(request)["candidates"]["full"]["risks"][0]
+    assert summary_of(Request(Mode.BALANCE))["candidates"]["full"]["risks"] == []
