@@ -28,16 +28,10 @@ def show_result(output: Output, summary: dict[str, Any], out: str) -> None:
     output.show(broker_table(brokers, which))
     for remark in summary["remarks"]:
         output.say(remark)
-    for broker, replicas in summary["replicas_kept"].items():
-        output.say(f"Broker {broker} keeps {replicas} replicas of excluded topics: it will not be empty.")
-    if (led := summary["leaders_kept"]) and led["count"]:
-        output.say(f"Leaders: {led['count']} partitions stay led by demoted brokers; the review names them as a risk.")
-    if summary["partitions_in_fewer_racks"]:
-        output.say(f"Racks: {summary['partitions_in_fewer_racks']} partitions end in fewer of them than now.")
+    for risk in summary["candidates"][summary["recommended"]]["risks"]:
+        output.say(f"Risk: {risk}")
     if kept := summary["candidates"][summary["recommended"]]["figures"]["partitions_kept"]:
         output.say(f"Racks: {kept} partitions stay as they are; striped, they would be in fewer, or crowd one.")
-    if missing := summary["brokers_without_rack"]:
-        output.say(f"Racks do not count: brokers {', '.join(map(str, missing))} have none, so all may end in one rack.")
     for line in loads_lines(summary):
         output.say(line)
     if (forecast := summary["forecast"]) and forecast["partitions"]:

@@ -11,6 +11,7 @@ three of its four replicas there; the one on broker 3 is misplaced.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,6 +66,28 @@ class Sets:
         """By slot of a layout: whether it is on a broker outside of its topic's set."""
         own = np.repeat(self.topic[model.topic], np.diff(layout.offsets))
         found: NDArray[np.bool_] = self.broker[layout.broker] != own
+        return found
+
+    def remarks(self, model: ClusterModel) -> list[str]:
+        """How many topics each set has, and patterns that match none: a topic may be in another set than is meant."""
+        counts = np.bincount(self.topic, minlength=len(self.names))
+        found = [
+            f"{self.describe(n)[0].upper()}{self.describe(n)[1:]} has {counts[n]} topics." for n in range(len(counts))
+        ]
+        rows = model.snapshot.brokers
+        if "broker_set_topics" in rows.column_names:
+            patterns = dict.fromkeys(
+                (name, pattern)
+                for name, given in zip(
+                    rows["broker_set"].to_pylist(), rows["broker_set_topics"].to_pylist(), strict=True
+                )
+                for pattern in given or ()
+            )
+            found += [
+                f"No topic matches {pattern!r} of broker set {name}."
+                for name, pattern in patterns
+                if not any(fnmatchcase(topic, pattern) for topic in model.topics)
+            ]
         return found
 
     def describe(self, number: int) -> str:

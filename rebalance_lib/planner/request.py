@@ -25,6 +25,7 @@ OWN_TOLERANCE = {"topic_leaders": 1.0, "failover": 0.15, "topic_replicas": 1.0, 
 """The other goals, and their tolerances: whole leaders of small topics, and single busy partitions, are coarse; that of
 log dirs is Cruise Control's default for disks (``disk.balance.threshold``), and in mode disks that of the request.
 """
+HARD_GOALS = ("racks", "capacity", "broker_sets", "min_topic_leaders")
 DEFAULT_GOALS = (*OF_TOLERANCE, "topic_leaders", "failover", "log_dirs")
 
 
@@ -65,7 +66,7 @@ _EXPLAINED = {
     Mode.PARTITIONS: "place new partitions of the chosen topics",
     Mode.LIGHT: "only relieve brokers above a fill level",
     Mode.KAFKA: "stripe the chosen topics as Kafka's own tool does",
-    Mode.DEMOTE: "take leadership from the given brokers; no data moves, mode leaders gives it back",
+    Mode.DEMOTE: "take leadership from the given brokers; no data moves; mode leaders evens leaders out again",
     Mode.DRAIN_LOG_DIRS: "empty the given log dirs onto the others of the same broker",
 }
 EMPTYING = frozenset({Mode.DRAIN, Mode.REPLACE})
@@ -206,6 +207,8 @@ class Request:
         names = [entry.partition("=")[0] for entry in self.goals]
         if unknown := [name for name in names if name not in OF_TOLERANCE and name not in OWN_TOLERANCE]:
             known = ", ".join((*OF_TOLERANCE, *OWN_TOLERANCE))
+            if unknown[0] in HARD_GOALS:
+                raise InvalidInputError(f"{unknown[0]} is a hard goal, which every plan keeps: leave it out of goals")
             raise InvalidInputError(f"there is no goal {unknown[0]!r}: use some of {known}")
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise InvalidInputError(f"goals name {twice[0]} twice; name each once")

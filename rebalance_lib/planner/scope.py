@@ -197,6 +197,8 @@ def remarks_on(model: ClusterModel, request: Request) -> tuple[str, ...]:
     remarks = [f"No topic matches {pattern!r}, which is to be left alone." for pattern in unused]
     leaderless = [pattern for pattern in request.least_leaders if not _matching(model.topics, pattern).any()]
     remarks += [f"No topic matches {pattern!r}, which each broker is to lead some of." for pattern in leaderless]
+    if model.sets is not None:
+        remarks += model.sets.remarks(model)
     if request.mode is Mode.DRAIN:
         remarks += _how_to_cordon(model, request)
     if request.mode is Mode.DEMOTE:

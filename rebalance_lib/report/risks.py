@@ -48,8 +48,9 @@ def _of_cluster(cluster: Mapping[str, Any]) -> Iterator[str]:
         yield f"Racks do not count, because brokers {_list(missing)} have none: replicas may end in one rack."
     for resource, brokers in cluster.get("unknown_capacities", {}).items():
         yield (
-            f"The {resource} capacity of brokers {_list(brokers)} is not known, while that of others is: they keep the "
-            f"{resource} load that they have. Give it with --capacities or in the clusters' file."
+            f"The {resource} capacity of brokers {_list(brokers)} is not known, while that of others is: no "
+            f"{resource} load is shared out to them, but other goals may change it. Give it with --capacities or in "
+            "the clusters' file."
         )
     if dead := cluster["dead_brokers"]:
         yield (

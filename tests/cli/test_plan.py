@@ -503,13 +503,13 @@ def test_the_last_broker_of_a_rack_can_be_drained(plan, file):
 
 def test_racks_that_are_given_up_or_missing_are_told(plan, file, tmp_path):
     answer = plan("--snapshot", file(), "--mode", "drain", "--brokers", "1,3")
-    assert "60 partitions end in fewer of them than now" in answer.output
+    assert "Risk: 60 partitions end in fewer racks than now" in answer.output
     review = (tmp_path / "out" / "review.md").read_text()
     assert "- **Risk**: 60 partitions end in fewer racks than now" in review
     assert "snapshot of" not in review, "a cluster's JSON has no date"
     brokers = [{"id": 1, "rack": "a"}, {"id": 2}, {"id": 3, "rack": "b"}, {"id": 4, "rack": "b"}]
     answer = plan("--snapshot", file(brokers=brokers), "--mode", "balance")
-    assert "Racks do not count: brokers 2 have none" in answer.output
+    assert "Risk: Racks do not count, because brokers 2 have none" in answer.output
     assert "Racks do not count, because brokers 2 have none" in (tmp_path / "out" / "review.md").read_text()
 
 

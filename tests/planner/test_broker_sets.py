@@ -253,3 +253,15 @@ def test_lowering_a_factor_never_drops_the_last_replica_in_sync():
     before = replace(held, partitions=lagging, sets={"a": {"brokers": [2, 3], "topics": ["t"]}, "b": [1, 4]})
     plan = planned(before, Request(Mode.REPLICATION_FACTOR, topics=("*",), replication_factor=1)).plan
     assert all(entry.replicas == (1,) for entry in plan)
+
+
+def test_the_review_says_how_many_topics_each_set_has_and_which_patterns_match_none():
+    before = with_sets(
+        cluster([1, 2, 3, 4], topic("pay", [[1, 2]])), PAYMENTS | {"logs": {"brokers": [3, 4], "topics": ["lgs*"]}}
+    )
+    remarks = planned(before, Request(Mode.BALANCE)).outcome.scope.remarks
+    assert remarks == (
+        "Broker set payments has 1 topics.",
+        "Broker set logs has 0 topics.",
+        "No topic matches 'lgs*' of broker set logs.",
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalance_lib.planner.goals.goal import Goal, View
+from rebalance_lib.planner.request import Mode
 from rebalance_lib.planner.resources import Resource
 
 _EXPLAINED = {
@@ -44,12 +45,14 @@ class Balance(Goal):
 
     def why(self, view: View) -> str:
         """Which broker has too much."""
+        if self.resource.of_replicas and view.request.mode in {Mode.LEADERS, Mode.DEMOTE}:
+            return f"mode {view.request.mode} moves no data"
         load, share = view.load(self.resource), view.share(self.resource)
         over = np.divide(load, share, out=np.zeros_like(load), where=share > 0)
         broker = view.model.broker_ids[int(np.argmax(over))]
         return (
-            f"broker {broker} has the most for its share; single partitions are too large, or racks, budgets, what may "
-            "move and the goals before this one leave no better place"
+            f"broker {broker} has the most for its share; no better place was found within racks, disk space, budgets, "
+            "what may move and the goals before this one, or single partitions are too large; --polish looks further"
         )
 
 

@@ -20,7 +20,10 @@ class _Capacity(Goal):
     def why(self, view: View) -> str:
         found = {resource: self._fill(view, resource) or 0.0 for resource in CAPACITIES}
         fullest = max(found, key=lambda one: found[one])
-        return f"there is more {fullest} in use on a broker than it has: add brokers, or capacity"
+        load, capacity = view.load(fullest), np.nan_to_num(view.model.capacity[fullest], nan=np.inf)
+        worst = int(np.argmax(np.where(view.stays, load / capacity, 0.0)))
+        allowed = f"{view.request.max_fill:.0%} of its disk" if fullest is Resource.DISK else f"its {fullest} capacity"
+        return f"broker {view.model.broker_ids[worst]} is above {allowed}: add brokers or capacity, or move less to it"
 
     @staticmethod
     def _fill(view: View, resource: Resource) -> float | None:
