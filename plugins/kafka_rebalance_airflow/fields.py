@@ -26,7 +26,7 @@ MODES = {
     "partitions": "partitions: place new partitions of the chosen topics",
     "light": "light: only relieve brokers above a fill level",
     "kafka": "kafka: stripe the chosen topics as Kafka's own tool does",
-    "demote": "demote: take leadership from the given brokers; no data moves, mode leaders gives it back",
+    "demote": "demote: take leadership from the given brokers; no data moves; mode leaders evens leaders out again",
     "drain-log-dirs": "drain-log-dirs: empty the given log dirs onto the others of the same broker",
 }
 
