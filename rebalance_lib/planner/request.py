@@ -351,37 +351,24 @@ def _ids(name: str, value: object) -> tuple[int, ...]:
     return tuple(value)
 
 
-def _names(name: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or any(type(one) is not str for one in value):
-        raise _refuse(name, value, "a list of names or patterns")
-    return tuple(value)
+def _texts(wanted: str, *, empty: bool = True) -> Callable[[str, object], tuple[str, ...]]:
+    """A reader of lists of texts; none of them may be empty unless that is allowed."""
 
+    def read(name: str, value: object) -> tuple[str, ...]:
+        if not isinstance(value, list | tuple) or any(type(one) is not str or not (one or empty) for one in value):
+            raise _refuse(name, value, wanted)
+        return tuple(value)
 
-def _log_dirs(name: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or any(type(one) is not str for one in value):
-        raise _refuse(name, value, "a list of BROKER:PATH")
-    return tuple(value)
-
-
-def _racks(name: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or any(type(one) is not str or not one for one in value):
-        raise _refuse(name, value, "a list of racks")
-    return tuple(value)
-
-
-def _least_leaders(name: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or any(type(one) is not str for one in value):
-        raise _refuse(name, value, "a list of PATTERN=NUMBER")
-    return tuple(value)
+    return read
 
 
 _READERS: dict[str, Callable[[str, Any], Any]] = {
-    "leader_racks": _racks,
-    "log_dirs": _log_dirs,
-    "min_topic_leaders": _least_leaders,
+    "leader_racks": _texts("a list of racks", empty=False),
+    "log_dirs": _texts("a list of BROKER:PATH"),
+    "min_topic_leaders": _texts("a list of PATTERN=NUMBER"),
     "Mode": lambda _, value: Mode(value),
     "tuple[int, ...]": _ids,
-    "tuple[str, ...]": _names,
+    "tuple[str, ...]": _texts("a list of names or patterns"),
     "bool": _flag,
     "float": _number,
     "float | None": lambda name, value: None if value is None else _number(name, value),
