@@ -145,15 +145,16 @@ def _rows(api: PrometheusApi, source: Prometheus, asked: Range) -> pa.Table:
 
 
 def _with_local_starts(rows: pa.Table, api: PrometheusApi, source: Prometheus, asked: Range) -> pa.Table:
-    """The same with start offsets of what is on the disk; null where a topic is tiered and nothing tells."""
+    """The same with start offsets of what is on the disk; null where a topic is tiered and nothing tells.
+
+    A topic that has bytes in remote storage at one of these instants counts as tiered at all of them: a scrape that
+    Prometheus gave up leaves a gap, and a start offset that is wrong there would give a wrong rate.
+    """
     queries = source.queries
     if queries.remote_size:
-        answer = api.query_range(queries.remote_size, asked)
-        tiered = parse_topics(answer, source.labels, source.brokers)
-        marks = tiered.append_column("tiered", pa.repeat(pa.scalar(value=True), tiered.num_rows))
-        rows = rows.join(marks, ["at", "topic"], join_type="left outer")
-        start = pc.if_else(pc.is_valid(rows["tiered"]), pa.scalar(None, pa.int64()), rows["start_offset"])
-        rows = _with_start(rows, start).drop_columns(["tiered"])
+        tiered = parse_topics(api.query_range(queries.remote_size, asked), source.labels, source.brokers)
+        is_tiered = pc.is_in(rows["topic"], pa.array(sorted(tiered), pa.string()))
+        rows = _with_start(rows, pc.if_else(is_tiered, pa.scalar(None, pa.int64()), rows["start_offset"]))
     if queries.local_start_offset:
         local = _replicas(api, source, asked, queries.local_start_offset).rename_columns([*REPLICA, "local"])
         rows = rows.join(local, REPLICA, join_type="left outer")

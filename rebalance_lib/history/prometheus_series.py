@@ -55,21 +55,16 @@ def parse_matrix(data: object, labels: Labels, brokers: Mapping[str, int]) -> pa
     return table.group_by(list(COLUMNS[:4])).aggregate([("value", "max")]).rename_columns(list(COLUMNS))
 
 
-def parse_topics(data: object, labels: Labels, brokers: Mapping[str, int]) -> pa.Table:
-    """The topics and instants of a range query at which any broker of this cluster has a value above 0.
+def parse_topics(data: object, labels: Labels, brokers: Mapping[str, int]) -> set[str]:
+    """The topics of a range query for which any broker of this cluster has a value above 0 at any instant.
 
     Series without a topic, such as a sum over all of them, are left out.
 
     Raises:
         RebalanceError: This is not what Prometheus answers to a range query.
     """
-    found: set[tuple[int, str]] = set()
-    for metric, values, _ in _of_brokers(data, labels, brokers):
-        if labels.topic in metric:
-            at, numbers = _points(values)
-            found |= {(moment, _topic(metric, labels)) for moment in at[numbers > 0].tolist()}
-    moments, topics = ([pair[n] for pair in sorted(found)] for n in (0, 1))
-    return pa.table({"at": pa.array(moments, pa.int64()), "topic": pa.array(topics, pa.string())})
+    series = [(metric, values) for metric, values, _ in _of_brokers(data, labels, brokers) if labels.topic in metric]
+    return {_topic(metric, labels) for metric, values in series if (_points(values)[1] > 0).any()}
 
 
 def _of_brokers(
