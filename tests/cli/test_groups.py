@@ -147,9 +147,12 @@ def of_growing(shown):
 
 
 def growing_shares(document):
-    """How many partitions change hands, how many members are idle, and what each member has before and after."""
+    """How many partitions change hands, how many members are idle, and what each member has before and after.
+
+    None while a member rejoins: the group has no shares then.
+    """
     for group in document["groups"]:
-        if group["group"] == "cli-growing":
+        if group["group"] == "cli-growing" and group["shares"] is not None:
             shares = [(share["before"], share["after"]) for share in group["shares"]]
             return group["change_hands"], group["idle_after"], shares
     return None
