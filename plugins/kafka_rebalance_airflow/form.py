@@ -44,7 +44,6 @@ SETTINGS = (
     "give_up_after",
     "max_run_time",
 )
-IDS = ("brokers", "replacements", "allowed_brokers", "excluded_brokers")
 
 
 def read_form(params: Mapping[str, Any]) -> Form:
@@ -103,9 +102,18 @@ def read_form(params: Mapping[str, Any]) -> Form:
 
 def _request(params: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a request that are filled in."""
-    given = {name: params.get(name) for name in request_params() if name not in LOADS}
-    given |= {name: _ids(name, params.get(name)) for name in IDS}
-    given |= {name: _names(params.get(name)) for name in ("topics", "excluded_topics", "log_dirs", "min_topic_leaders")}
+    from rebalance_lib.planner import Request
+
+    readers: dict[str, Callable[[str, Any], Any]] = {
+        "tuple[int, ...]": _ids,
+        "tuple[str, ...]": lambda _, lines: _names(lines),
+    }
+    types = {field.name: str(field.type) for field in dataclasses.fields(Request)}
+    given = {
+        name: readers[types[name]](name, params.get(name)) if types[name] in readers else params.get(name)
+        for name in request_params()
+        if name not in LOADS
+    }
     return {name: value for name, value in given.items() if value not in (None, "", [])}
 
 

@@ -175,14 +175,16 @@ def planned_here(monkeypatch):
     from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
     from kafka_rebalance_airflow.templates import as_list, as_object
-    from rebalance_lib.cli.planning import Stages, plan_here, read_cluster
+    from rebalance_lib.cli.plan_files import read_cluster
+    from rebalance_lib.cli.planning import PlanInputs, plan_here
+    from rebalance_lib.cli.stages import Stages
     from rebalance_lib.plan.pace import Pace
     from rebalance_lib.planner import Request
 
     def submit(self, context):
         request, pace = Request.from_dict(as_object(self.request)), Pace.from_dict(as_object(self.pace))
         for uri in as_list(self.run_uris):
-            plan_here(read_cluster(uri), request, Artifacts(uri) / PLAN, Stages(self.log.info), pace=pace)
+            plan_here(PlanInputs(read_cluster(uri), request, pace), Artifacts(uri) / PLAN, Stages(self.log.info))
 
     monkeypatch.setattr(SparkSubmitOperator, "execute", submit)
 

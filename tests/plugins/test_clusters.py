@@ -106,3 +106,24 @@ def test_what_is_said_of_brokers_goes_to_the_snapshots_of_their_connection(clust
 def test_what_is_wrong_is_told_with_the_file_the_cluster_and_the_field(clusters, text, told):
     with pytest.raises(ValueError, match=f"clusters.yaml: .*{told}"):
         clusters(text)
+
+
+def test_whatever_the_form_has_can_be_said_of_a_cluster(clusters):
+    text = """
+clusters:
+  production:
+    kafka_conn_id: kafka_production
+    leader_racks: [a, b]
+    min_topic_leaders: ["metrics-*=1"]
+    goals: [disk=0.02, failover]
+    polish: 10
+    load: p95
+    horizon_days: 7
+    shards: 2
+    mode: drain
+    brokers: [3]
+    balance: true
+"""
+    (one,) = clusters(text).clusters
+    assert one.fields["leader_racks"] == ["a", "b"]
+    assert one.fields["balance"] is True

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from kafka_rebalance_airflow.fields import rebalance_params
+from kafka_rebalance_airflow.fields import LOADS, rebalance_params, request_params
 from kafka_rebalance_airflow.form import read_form
 from rebalance_lib.history import LoadOptions, Statistic
+from rebalance_lib.planner import Request
 
 
 def filled(**given):
@@ -37,6 +40,27 @@ def test_lists_come_as_lines_and_ids_become_numbers():
 def test_log_dirs_come_as_lines():
     form = read_form(filled(mode="drain-log-dirs", log_dirs=["1:/disk2", " 2:/disk2 ", ""]))
     assert form.request == {"mode": "drain-log-dirs", "log_dirs": ["1:/disk2", "2:/disk2"]}
+
+
+def test_the_form_has_a_field_for_everything_that_a_request_can_say():
+    of_requests = {field.name for field in dataclasses.fields(Request)}
+    assert of_requests == set(request_params()) - set(LOADS)
+
+
+def test_texts_in_lines_are_read_without_the_blanks_around_them():
+    lines = {"goals": [" disk=0.02 ", ""], "leader_racks": ["a ", ""], "min_topic_leaders": [" metrics-*=1"]}
+    assert read_form(filled(**lines)).request == {
+        "mode": "balance",
+        "goals": ["disk=0.02"],
+        "leader_racks": ["a"],
+        "min_topic_leaders": ["metrics-*=1"],
+    }
+
+
+def test_a_drain_may_even_out_the_others_too():
+    form = read_form(filled(mode="drain", brokers=["1"], balance=True, min_topic_leaders=["metrics=1"], shards=2))
+    asked = {"brokers": [1], "balance": True, "min_topic_leaders": ["metrics=1"], "shards": 2}
+    assert form.request == {"mode": "drain", **asked}
 
 
 def test_which_loads_count_is_as_the_planner_reads_it():

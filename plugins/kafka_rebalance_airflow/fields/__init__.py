@@ -1,0 +1,67 @@
+"""The fields of the form of a rebalance: what it asks; `form` says what the answers mean.
+
+The same fields are the trigger form of every DAG that rebalances, with other defaults where a file gives them
+(`clusters`). Their names are those of `rebalance_lib`'s requests and settings, so that a field needs no translation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import Param
+
+from kafka_rebalance_airflow.fields.execution import adjust_params, settings_params
+from kafka_rebalance_airflow.fields.request import (
+    LOADS,
+    MODES,
+    check_horizon,
+    connection_param,
+    request_params,
+    threshold_params,
+)
+from kafka_rebalance_airflow.fields.review import review_params
+
+__all__ = [
+    "LOADS",
+    "MODES",
+    "adjust_params",
+    "check_horizon",
+    "connection_param",
+    "rebalance_params",
+    "request_params",
+    "review_params",
+    "settings_params",
+    "threshold_params",
+    "with_defaults",
+]
+
+
+def rebalance_params(defaults: Mapping[str, Any] | None = None) -> dict[str, Param]:
+    """All fields of a rebalance, with other defaults where some are given.
+
+    Raises:
+        ValueError: There is no such field, or its default is not acceptable; the message says which and why.
+    """
+    params = {
+        "kafka_conn_id": connection_param(),
+        **request_params(),
+        **threshold_params(),
+        **settings_params(),
+        **review_params(),
+    }
+    return with_defaults(params, defaults or {})
+
+
+def with_defaults(params: dict[str, Param], defaults: Mapping[str, Any]) -> dict[str, Param]:
+    """The fields with these defaults, each checked against its schema."""
+    for name, value in defaults.items():
+        if name not in params:
+            raise ValueError(f"there is no field {name!r}: use some of {', '.join(params)}")
+        try:
+            params[name].resolve(value)
+        except Exception as error:
+            reason = str(error).splitlines()[0]
+            raise ValueError(f"{name} cannot be {value!r}: {reason}") from error
+        params[name].value = value
+    return params
