@@ -28,9 +28,9 @@ def digest_of(entries: pa.Table) -> str:
     """The digest, ``sha256:`` and 64 hexadecimal digits, of a plan's sorted and normalised entries."""
     digest = hashlib.sha256(b'{"version":1,"partitions":[')
     separator = b""
-    for texts in entry_texts(entries):
+    for text in entry_texts(entries, ","):
         digest.update(separator)
-        digest.update(",".join(texts).encode("ascii"))
+        digest.update(text.encode("ascii"))
         separator = b","
     digest.update(b"]}")
     return f"sha256:{digest.hexdigest()}"

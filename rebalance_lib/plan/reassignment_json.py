@@ -53,7 +53,7 @@ def format_plan(plan: Plan) -> str:
     """Print a plan as Kafka's tool reads it, an entry a line, so that any diff can compare two."""
     if not len(plan):
         return '{"version":1,"partitions":[]}\n'
-    body = ",\n".join(",\n".join(texts) for texts in entry_texts(plan.entries))
+    body = ",\n".join(entry_texts(plan.entries, ",\n"))
     return f'{{"version":1,"partitions":[\n{body}\n]}}\n'
 
 

@@ -70,11 +70,11 @@ class Sizes:
         """For each row, the bytes that its added replicas copy from the leader of the prior assignment."""
         counts = adding.lengths
         rows = np.flatnonzero(counts)
-        asked = prior.take(rows)
-        size = self._of_partitions(asked)
+        partitions = prior.take(rows)
+        size = self._of_partitions(partitions)
         if self.by_replica:
-            replicas = Lists.from_column(asked["replicas"])
-            of_leader = self._find_replicas(asked, replicas.values[replicas.offsets[:-1]])
+            replicas = Lists.from_column(partitions["replicas"])
+            of_leader = self._find_replicas(partitions, replicas.values[replicas.offsets[:-1]])
             size = np.where(of_leader >= 0, self._size_bytes[of_leader], size)
         total = np.zeros(len(counts), dtype=np.int64)
         total[rows] = size * counts[rows]
@@ -82,25 +82,25 @@ class Sizes:
 
     def bytes_within_brokers(self, target: pa.Table, moving: Lists) -> NDArray[np.int64]:
         """For each row, the bytes of the replicas that move between log dirs of their broker."""
-        asked = target.take(moving.rows)
+        partitions = target.take(moving.rows)
         if self.by_replica:
-            place = self._find_replicas(asked, moving.values)
-            _refuse_missing(asked, place)
+            place = self._find_replicas(partitions, moving.values)
+            _refuse_missing(partitions, place)
             size = self._size_bytes[place]
         else:
-            size = self._of_partitions(asked)
+            size = self._of_partitions(partitions)
         total = np.zeros(len(moving.lengths), dtype=np.int64)
         np.add.at(total, moving.rows, size)
         return total
 
-    def _of_partitions(self, asked: pa.Table) -> NDArray[np.int64]:
-        """The size of each partition asked for: its largest replica, where replicas are given."""
-        keys, known = partition_keys(asked, self.table)
+    def _of_partitions(self, partitions: pa.Table) -> NDArray[np.int64]:
+        """The size of each of these partitions: its largest replica, where replicas are given."""
+        keys, known = partition_keys(partitions, self.table)
         order = _order(known, self._size_bytes)
         known = known[order]
         last = np.flatnonzero(np.append(known[1:] != known[:-1], [True] * min(1, len(known))))
         place = find_sorted(known[last], keys)
-        _refuse_missing(asked, place)
+        _refuse_missing(partitions, place)
         return self._size_bytes[order[last[place]]]
 
     @property
@@ -108,13 +108,13 @@ class Sizes:
         size_bytes: NDArray[np.int64] = one_chunk(self.table["size_bytes"]).to_numpy()
         return size_bytes
 
-    def _find_replicas(self, asked: pa.Table, brokers: NDArray[np.int32]) -> NDArray[np.int64]:
-        """The row of the size of each partition asked for on the broker beside it; -1 where there is none."""
-        keys, known = partition_keys(asked, self.table)
-        partitions = np.sort(known)
-        replicas = (find_sorted(partitions, known) << 32) + one_chunk(self.table["broker"]).to_numpy()
+    def _find_replicas(self, partitions: pa.Table, brokers: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The row of the size of each of these partitions on the broker beside it; -1 where there is none."""
+        keys, known = partition_keys(partitions, self.table)
+        unique = np.unique(known)
+        replicas = (find_sorted(unique, known) << 32) + one_chunk(self.table["broker"]).to_numpy()
         order = np.argsort(replicas, kind="stable")
-        place = find_sorted(replicas[order], (find_sorted(partitions, keys) << 32) + brokers)
+        place = find_sorted(replicas[order], (find_sorted(unique, keys) << 32) + brokers)
         rows = np.full(len(place), -1, dtype=np.int64)
         rows[place >= 0] = order[place[place >= 0]]
         return rows
@@ -140,9 +140,9 @@ def _table_of(sizes: Mapping[TopicPartition, int]) -> pa.Table:
     return pa.table(columns)
 
 
-def _refuse_missing(asked: pa.Table, place: NDArray[np.int64]) -> None:
+def _refuse_missing(partitions: pa.Table, place: NDArray[np.int64]) -> None:
     missing = np.flatnonzero(place < 0)
     if len(missing):
-        message = f"{partition_at(asked, missing[0])} moves data but has no size"
+        message = f"{partition_at(partitions, missing[0])} moves data but has no size"
         others = f", nor have {len(missing) - 1} others" if len(missing) > 1 else ""
         raise InvalidInputError(f"{message}{others}; give its size, 0 if it is empty, or give no sizes at all")

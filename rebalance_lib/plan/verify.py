@@ -9,15 +9,17 @@ Rules, each with the name that a violation carries:
     broker-not-allowed    a replica is added only to an allowed broker; one that stays may stay where it is
     broker-not-drained    a drained broker holds nothing afterwards, be the partition in the plan or not
     replication-factor    a partition keeps its number of replicas, or has the one that was asked for
-    rack-spread           replicas are in no fewer racks than before and, unless there are more of them now,
+    rack-spread           replicas are in no fewer racks than before and, unless more of them have a rack now,
                           no rack has more of them than the fullest one had before
     broker-set            a replica is added only to a broker of its topic's set, see ``verify_sets``
-    log-dir-capacity, broker-capacity, budget   see ``verify_limits``
+    log-dir-capacity, broker-capacity, cordoned, budget   see ``verify_limits``
+    network-capacity                            see ``verify_traffic``
+    leader-rack, min-topic-leaders              see ``verify_leaders``
 
 A partition with fewer replicas than it had racks cannot be in as many: one rack a replica is enough then. Nor can it
 use racks whose brokers are all drained: then it must be in as many as are left, shared as evenly as these allow.
-As in Kafka, racks count only if all brokers have one. Brokers that are gone have no rack that could count
-before; nor have those outside of a topic's set, neither before nor after.
+As in Kafka, racks count only if all live brokers have one. Brokers that are dead or gone have no rack that could count,
+nor have those outside of a topic's set, neither before nor after.
 
 It is independent: it reads plan and snapshot, and nothing of how the plan was made.
 
@@ -49,8 +51,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rebalance_lib.plan.verify_limits import Limits
+    from rebalance_lib.plan.verify_leaders import LeaderRule
+    from rebalance_lib.plan.verify_limits import Breach, Limits
     from rebalance_lib.plan.verify_sets import SetRule
+    from rebalance_lib.plan.verify_traffic import Traffic
     from rebalance_lib.topology import Broker, TopicPartition
 
 ReplicationFactor: TypeAlias = int | Mapping[str, int] | None
@@ -70,7 +74,11 @@ class Rule(StrEnum):
     BROKER_SET = "broker-set"
     LOG_DIR_CAPACITY = "log-dir-capacity"
     BROKER_CAPACITY = "broker-capacity"
+    CORDONED = "cordoned"
     BUDGET = "budget"
+    NETWORK_CAPACITY = "network-capacity"
+    LEADER_RACK = "leader-rack"
+    MIN_TOPIC_LEADERS = "min-topic-leaders"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -85,40 +93,50 @@ class Violation:
         return f"{self.partition}: {self.rule}: {self.message}"
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the request and the snapshot ask of a plan beside what always holds.
+
+    ``allowed_brokers`` are those that may be given replicas, all brokers if None; ``dead_brokers`` may only keep what
+    they have. ``replication_factor`` is the number of replicas that was requested, for all partitions of the plan or by
+    topic; without one, partitions keep theirs, or come up to ``least_replication_factor``. With ``new_partitions`` the
+    plan places partitions that the cluster does not have yet, and no others. What the snapshot and the request say of
+    sets, disks, budgets, networks and leaders is in the last four; None leaves it out.
+    """
+
+    allowed_brokers: Collection[int] | None = None
+    dead_brokers: Collection[int] = ()
+    drained_brokers: Collection[int] = ()
+    replication_factor: ReplicationFactor = None
+    least_replication_factor: int | None = None
+    new_partitions: bool = False
+    broker_sets: SetRule | None = None
+    limits: Limits | None = None
+    traffic: Traffic | None = None
+    leaders: LeaderRule | None = None
+
+
 def verify_plan(
-    plan: Plan | pa.Table,
-    *,
-    brokers: Iterable[Broker],
-    before: Plan,
-    allowed_brokers: Collection[int] | None = None,
-    drained_brokers: Collection[int] = (),
-    replication_factor: ReplicationFactor = None,
-    least_replication_factor: int | None = None,
-    new_partitions: bool = False,
-    broker_sets: SetRule | None = None,
-    limits: Limits | None = None,
+    plan: Plan | pa.Table, *, brokers: Iterable[Broker], before: Plan, rules: Rules | None = None
 ) -> list[Violation]:
     """Every violation of a plan, by partition; an empty list if the plan is right.
 
-    ``before`` is the assignment of the whole cluster. ``allowed_brokers`` are those that may be given
-    replicas, all brokers if None. ``replication_factor`` is the number of replicas asked for, for all
-    partitions of the plan or by topic; where none is asked for, partitions keep theirs, or come up to
-    ``least_replication_factor``. With ``new_partitions``
-    the plan places partitions that the cluster does not have yet, and no others. ``broker_sets`` and ``limits`` are
-    what the snapshot and the request say of sets, disks and budgets; None leaves them out.
+    ``before`` is the assignment of the whole cluster.
     """
+    rules = rules or Rules()
     case = _Case.of(plan, before, list(brokers))
-    allowed = case.broker_ids if allowed_brokers is None else _ids(allowed_brokers)
-    drained = _ids(drained_brokers)
+    allowed = case.broker_ids if rules.allowed_brokers is None else _ids(rules.allowed_brokers)
+    drained = _ids(rules.drained_brokers)
+    sets = rules.broker_sets
     return sorted(
         [
-            *_partition_violations(case, new_partitions=new_partitions),
-            *_broker_violations(case, allowed),
+            *_partition_violations(case, new_partitions=rules.new_partitions),
+            *_broker_violations(case, allowed, _ids(rules.dead_brokers)),
             *_drain_violations(case, drained),
-            *_replication_factor_violations(case, replication_factor, least_replication_factor or 0),
-            *_rack_violations(case, drained, Membership.of(case.entries["topic"], case.broker_ids, broker_sets)),
-            *_set_violations(case, broker_sets),
-            *_limit_violations(case, limits),
+            *_replication_factor_violations(case, rules.replication_factor, rules.least_replication_factor or 0),
+            *_rack_violations(case, drained, Membership.of(case.entries["topic"], case.broker_ids, sets)),
+            *_set_violations(case, sets),
+            *_breaches(case, rules),
         ]
     )
 
@@ -204,12 +222,12 @@ def _partition_violations(case: _Case, *, new_partitions: bool) -> Iterator[Viol
         yield case.violation(row, Rule.UNKNOWN_PARTITION, message)
 
 
-def _broker_violations(case: _Case, allowed: NDArray[np.int32]) -> Iterator[Violation]:
+def _broker_violations(case: _Case, allowed: NDArray[np.int32], dead: NDArray[np.int32]) -> Iterator[Violation]:
     after = case.after
     for value in after.repeated():
         message = f"broker {after.values[value]} is listed more than once; it can hold one replica"
         yield case.violation(after.rows[value], Rule.DUPLICATE_BROKER, message)
-    known = np.isin(after.values, case.broker_ids)
+    known = np.isin(after.values, case.broker_ids) | np.isin(after.values, dead)
     for value in np.flatnonzero(~known):
         message = f"the cluster has no broker {after.values[value]}; use one that it has"
         yield case.violation(after.rows[value], Rule.UNKNOWN_BROKER, message)
@@ -232,16 +250,16 @@ def _drain_violations(case: _Case, drained: NDArray[np.int32]) -> Iterator[Viola
         yield Violation(partition, Rule.BROKER_NOT_DRAINED, message)
 
 
-def _replication_factor_violations(case: _Case, asked: ReplicationFactor, least: int) -> Iterator[Violation]:
+def _replication_factor_violations(case: _Case, requested: ReplicationFactor, least: int) -> Iterator[Violation]:
     # 0 stands for nothing asked for and nothing there before: such a partition has no factor to keep.
     expected = np.where(case.known, np.maximum(case.before.lengths, least), 0)
-    if isinstance(asked, Mapping):
+    if isinstance(requested, Mapping):
         codes, topics = encode_texts(case.entries["topic"])
-        by_topic = np.array([asked.get(topic, 0) for topic in topics.to_pylist()], dtype=np.int64)
+        by_topic = np.array([requested.get(topic, 0) for topic in topics.to_pylist()], dtype=np.int64)
         of_row = by_topic[codes]
         expected = np.where(of_row > 0, of_row, expected)
-    elif asked is not None:
-        expected = np.full(len(expected), asked, dtype=np.int64)
+    elif requested is not None:
+        expected = np.full(len(expected), requested, dtype=np.int64)
     for row in np.flatnonzero((expected > 0) & (case.after.lengths != expected)):
         message = f"it would have {case.after.lengths[row]} replicas; it must have {expected[row]}"
         yield case.violation(row, Rule.REPLICATION_FACTOR, message)
@@ -266,10 +284,17 @@ def _set_violations(case: _Case, rule: SetRule | None) -> Iterator[Violation]:
         yield Violation(partition_at(case.outside, left.rows[value]), Rule.BROKER_SET, message)
 
 
-def _limit_violations(case: _Case, limits: Limits | None) -> Iterator[Violation]:
-    if limits is not None:
-        for breach in limits.breaches(case.entries):
-            yield case.violation(breach.row, Rule(breach.rule), breach.message)
+def _breaches(case: _Case, rules: Rules) -> Iterator[Violation]:
+    """What other modules find in the same case."""
+    found: list[Breach] = []
+    if rules.limits is not None:
+        found += rules.limits.breaches(case.entries)
+    if rules.traffic is not None:
+        found += rules.traffic.breaches(case.entries, case.before, case.after)
+    if rules.leaders is not None:
+        found += rules.leaders.breaches(case.entries, case.before, case.after)
+    for breach in found:
+        yield case.violation(breach.row, Rule(breach.rule), breach.message)
 
 
 def _rack_violations(case: _Case, drained: NDArray[np.int32], sets: Membership) -> Iterator[Violation]:
@@ -277,8 +302,9 @@ def _rack_violations(case: _Case, drained: NDArray[np.int32], sets: Membership) 
         return
     racks_before = np.where(sets.inside(case.before), case.rack_of(case.before), -1)
     spread_before, fullest_before = _spread(case.before, racks_before)
-    spread, fullest = _spread(case.after, np.where(sets.inside(case.after), case.rack_of(case.after), -1))
-    replicas, replicas_before = case.after.lengths, case.before.lengths
+    racks = np.where(sets.inside(case.after), case.rack_of(case.after), -1)
+    spread, fullest = _spread(case.after, racks)
+    replicas = case.after.lengths
     stays = ~np.isin(case.broker_ids, drained)
     left = [np.bincount(case.racks[stays & of_set]) for of_set in sets.contains]
     racks_left = np.array([np.count_nonzero(of_set) for of_set in left])[sets.of_row]
@@ -286,9 +312,8 @@ def _rack_violations(case: _Case, drained: NDArray[np.int32], sets: Membership) 
     for row in np.flatnonzero(fewer):
         message = f"its replicas were in {spread_before[row]} racks and would be in {spread[row]}"
         yield case.violation(row, Rule.RACK_SPREAD, message)
-    # Shares of racks can be compared where all replicas before had a rack and there are no more of them.
-    all_racked = case.before.count_by_row(racks_before < 0) == 0
-    comparable = case.known & (replicas <= replicas_before) & all_racked
+    # Shares of racks can be compared where no more replicas than before have a rack.
+    comparable = case.known & (case.after.count_by_row(racks >= 0) <= case.before.count_by_row(racks_before >= 0))
     allowed = fullest_before
     if len(drained) or len(left) > 1:
         forced = np.array([_least_fullest(of_set, int(replicas.max(initial=0))) for of_set in left])

@@ -5,11 +5,12 @@ used. The Spark job states the same rules once more, as SQL over the files that 
 
     log-dir-capacity   a log dir that is given replicas is, afterwards, no fuller than max fill
     broker-capacity    replicas for which no log dir is named fit, each in one and all of them together
+    cordoned           no replica comes to a cordoned broker or log dir
     budget             no more bytes and replicas are copied, between brokers or within one, than allowed
 
-A replica of unknown size counts as the largest of its partition; a copy is as large as the leader. What leaves makes
-room, but only what is known to be on that log dir. A broker or log dir that did not say how large it is has no limit. A
-plan may leave a log dir as full as it is.
+A replica of unknown size counts as the largest of its partition; a copy is as large as the leader. What leaves frees
+disk space, but only what is known to be on that log dir. A broker or log dir that did not say how large it is has no
+limit. A plan may leave a log dir as full as it is.
 
 Example: max fill is 0.9, a log dir of 100 bytes has 30 left: 20 more may come, or 25 if 5 go.
 """
@@ -76,6 +77,7 @@ class Limits:
         moves = _Moves.of(self, entries)
         yield from self._over_budget(moves)
         yield from self._overfull(moves)
+        yield from self._cordoned(moves)
 
     def _over_budget(self, moves: _Moves) -> Iterator[Breach]:
         copied = np.flatnonzero(moves.copied)
@@ -86,6 +88,14 @@ class Limits:
             if limit is not None and used > limit:
                 row = int(moves.row[copied[0]])
                 yield Breach("budget", row, f"the plan copies {used} {unit}, but the budget is {limit}")
+
+    def _cordoned(self, moves: _Moves) -> Iterator[Breach]:
+        dirs = self.dirs
+        closed = np.append(dirs.cordoned, False)[moves.to_dir] | np.isin(moves.to_broker, dirs.closed_brokers)
+        for at in np.flatnonzero(closed & moves.copied).tolist():
+            where = dirs.paths[moves.to_dir[at]] if moves.to_dir[at] >= 0 else "each log dir"
+            message = f"broker {moves.to_broker[at]} would be given a replica, but {where or 'its disk'} is cordoned"
+            yield Breach("cordoned", int(moves.row[at]), message)
 
     def _overfull(self, moves: _Moves) -> Iterator[Breach]:
         dirs, count = self.dirs, len(self.dirs.free)
@@ -108,7 +118,7 @@ class Limits:
         open_ = np.flatnonzero((moves.to_dir < 0) & (moves.to_broker >= 0) & moves.copied)
         for broker in np.unique(moves.to_broker[open_]).tolist():
             here = open_[moves.to_broker[open_] == broker]
-            of_broker = free[dirs.owner == broker]
+            of_broker = free[(dirs.owner == broker) & ~dirs.cordoned]
             if not len(of_broker) or np.any(of_broker >= _UNLIMITED):
                 continue
             wanted, largest = int(moves.bytes[here].sum()), int(moves.bytes[here].max())
@@ -121,15 +131,18 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class _Dirs:
-    """All log dirs: whose they are, and how many bytes may come until they are as full as allowed."""
+    """All log dirs: whose they are, how many bytes may come until they are as full as allowed, and if any may come."""
 
     owner: NDArray[np.int32]
     paths: list[str]
     free: NDArray[np.int64]
+    cordoned: NDArray[np.bool_]
+    closed_brokers: NDArray[np.int32]  # that are cordoned as a whole
 
     @classmethod
     def of(cls, brokers: pa.Table, max_fill: float, holders: NDArray[np.int32], held: NDArray[np.int64]) -> _Dirs:
-        listed: list[tuple[int, str, int]] = []
+        listed: list[tuple[int, str, int, bool]] = []
+        closed = []
         for row in brokers.to_pylist():
             dirs = row["log_dirs"]
             if not dirs and (disk := (row["capacity"] or {}).get("disk")):
@@ -141,12 +154,16 @@ class _Dirs:
                 free = int(_UNLIMITED)
                 if total is not None and usable is not None:
                     free = usable - int(np.ceil(np.float64(total) * (1 - max_fill)))
-                listed.append((row["broker"], one["path"], free))
+                listed.append((row["broker"], one["path"], free, one.get("cordoned") is True))
+            if row.get("cordoned") or (dirs and all(one.get("cordoned") is True for one in dirs)):
+                closed.append(row["broker"])
         listed.sort()
         return cls(
-            np.array([broker for broker, _, _ in listed], np.int32),
-            [path for _, path, _ in listed],
-            np.array([free for _, _, free in listed], np.int64),
+            np.array([one[0] for one in listed], np.int32),
+            [one[1] for one in listed],
+            np.array([one[2] for one in listed], np.int64),
+            np.array([one[3] for one in listed], np.bool_),
+            np.array(closed, np.int32),
         )
 
     def find(self, broker: NDArray[np.int32], path: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:

@@ -21,6 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_lib.plan.columns import find_sorted
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -47,15 +49,16 @@ class LogDirs:
         """Read those of a snapshot."""
         rows, brokers = snapshot.replicas, snapshot.brokers.sort_by("broker")
         listed = dict(zip(brokers["broker"].to_pylist(), brokers["log_dirs"].to_pylist(), strict=True))
-        holder = rows["broker"].to_numpy().astype(np.int64)
-        ids = np.union1d(np.array(list(listed), np.int64), holder)
+        ids = np.union1d(np.array(list(listed), np.int64), pc.unique(rows["broker"]).to_numpy())
         path = one_path_each(rows["log_dir"])
         known = [(place, d) for place, id_ in enumerate(ids.tolist()) for d in listed.get(id_) or []]
-        places = np.searchsorted(ids, holder)
+        places = find_sorted(ids, rows["broker"].to_numpy())
         named = {(place, d["path"]): number for number, (place, d) in enumerate(known)}
         found = _lookup(places, path, named, len(known))
-        bare = np.setdiff1d(np.arange(len(ids)), [place for place, _ in known])
-        nameless = np.union1d(bare, places[found == UNKNOWN]).astype(np.int64)
+        lacks = np.ones(len(ids), np.bool_)  # by broker: whether it has a log dir without a path
+        lacks[[place for place, _ in known]] = False
+        lacks[places[found == UNKNOWN]] = True
+        nameless = np.flatnonzero(lacks)
         owner = np.append(np.array([place for place, _ in known], np.int64), nameless)
         order = np.argsort(owner, kind="stable")
         number = np.empty(len(order), np.int64)

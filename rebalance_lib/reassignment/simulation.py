@@ -46,7 +46,7 @@ from rebalance_lib.reassignment.fair_shares import fair_shares
 from rebalance_lib.reassignment.forecast import Forecast, MoveTimes, Timeline, forecast_of
 from rebalance_lib.reassignment.log_dirs import UNKNOWN
 from rebalance_lib.reassignment.state import Brokers, PartitionState, TopicSettings
-from rebalance_lib.reassignment.work import NOBODY, Work
+from rebalance_lib.reassignment.work import NOBODY, Cluster, Work
 from rebalance_lib.topology import TopicPartition
 
 if TYPE_CHECKING:
@@ -85,11 +85,14 @@ def simulate(
     Raises:
         InvalidInputError: The plan names a partition, a broker or a log dir that the snapshot does not have.
     """
-    pace, conditions = pace or Pace(), conditions or Conditions()
-    work = Work.of(plan, snapshot, write_rates)
     least = snapshot.min_insync_replicas() if min_insync is None else min_insync
-    timeline = _Simulation(work, pace, conditions, least).run()
-    return forecast_of(work, timeline, pace, conditions)
+    work = Work.of(plan, Cluster.of(snapshot, write_rates))
+    return simulate_work(work, pace or Pace(), least, conditions or Conditions())
+
+
+def simulate_work(work: Work, pace: Pace, min_insync: Mapping[str, int] | None, conditions: Conditions) -> Forecast:
+    """The same of a plan that has been set beside its cluster."""
+    return forecast_of(work, _Simulation(work, pace, conditions, min_insync).run(), pace, conditions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.plan.columns import Lists, find_sorted, list_lengths, one_chunk, partition_at, partition_keys
+from rebalance_lib.plan.columns import Lists, find_sorted, list_lengths, one_chunk, partition_at
 from rebalance_lib.reassignment.log_dirs import UNKNOWN, LogDirs, one_path_each
+from rebalance_lib.topology.texts import encode_texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,12 +35,85 @@ NOBODY = -1
 
 @dataclass(frozen=True, eq=False)
 class Replicas:
-    """The replicas of the plan's partitions as they are: those of partition p are offsets[p] up to offsets[p + 1]."""
+    """The replicas of some partitions as they are: those of partition p are offsets[p] up to offsets[p + 1]."""
 
     brokers: Lists  # places among the broker ids
-    size: NDArray[np.int64]
+    size: NDArray[np.int64]  # -1 where it is not known
     log_dir: NDArray[np.int64]
     in_sync: NDArray[np.bool_]
+    leads: NDArray[np.bool_]
+
+    def take(self, rows: NDArray[np.int64]) -> Replicas:
+        """Those of these partitions."""
+        slots = Lists(self.brokers.offsets, np.arange(len(self.size), dtype=np.int32)).take(rows)
+        at = slots.values
+        brokers = Lists(slots.offsets, self.brokers.values[at])
+        return Replicas(brokers, self.size[at], self.log_dir[at], self.in_sync[at], self.leads[at])
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """What a snapshot says, read once for all plans that are for it; partitions are in the order of their names."""
+
+    topics: pa.Array  # sorted
+    keys: NDArray[np.int64]  # by partition: the place of its topic in the upper 32 bits, its number in the lower
+    replicas: Replicas
+    log_dirs: LogDirs
+    alive: NDArray[np.bool_]
+    write_rate: NDArray[np.float64]  # by partition; 0 where it is not known
+    rates_known: bool
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, write_rates: pa.Table | None = None) -> Cluster:
+        """Read a snapshot; ``write_rates`` has topic, partition and write_rate."""
+        table, log_dirs = snapshot.replicas, LogDirs.of(snapshot)
+        topics = pa.array(sorted(encode_texts(table["topic"])[1].to_pylist()), pa.string())
+        keys = _keys(table, topics)
+        rows = np.flatnonzero(~table["adding"].to_numpy())
+        position = table["position"].to_numpy()
+        if not _in_order(keys[rows], position[rows]):
+            rows = rows[np.lexsort((position[rows], keys[rows]))]
+        starts = np.flatnonzero(np.diff(keys[rows], prepend=-1))
+        names, lengths = keys[rows[starts]], np.diff(starts, append=len(rows))
+        places = find_sorted(log_dirs.broker_ids, table["broker"].to_numpy()[rows]).astype(np.int32)
+        replicas = Replicas(
+            brokers=Lists.from_lengths(lengths, places),
+            size=pc.fill_null(table["size_bytes"], -1).to_numpy()[rows],
+            log_dir=log_dirs.of_replica[rows],
+            in_sync=table["in_sync"].to_numpy()[rows],
+            leads=table["leader"].to_numpy()[rows],
+        )
+        rate, known = np.zeros(len(names)), False
+        if write_rates is not None:
+            given = write_rates.filter(pc.is_valid(write_rates["write_rate"]))
+            place, known = find_sorted(names, _keys(given, topics)), given.num_rows > 0
+            rate[place[place >= 0]] = given["write_rate"].to_numpy()[place >= 0]
+        return cls(topics, names, replicas, log_dirs, _alive(snapshot, log_dirs), rate, known)
+
+    def rows_of(self, plan: Plan) -> NDArray[np.int64]:
+        """The partition of each entry of a plan."""
+        rows = find_sorted(self.keys, _keys(plan.entries, self.topics))
+        if len(missing := np.flatnonzero(rows < 0)):
+            where = partition_at(plan.entries, missing[0])
+            others = f", nor are {len(missing) - 1} others" if len(missing) > 1 else ""
+            raise InvalidInputError(
+                f"{where} is in the plan but not in the snapshot{others}; take another, or leave it out of the plan"
+            )
+        return rows
+
+
+def _in_order(keys: NDArray[np.int64], position: NDArray[np.int16]) -> bool:
+    """Whether rows are sorted by partition and position, as snapshots are written."""
+    later = (keys[1:] > keys[:-1]) | ((keys[1:] == keys[:-1]) & (position[1:] > position[:-1]))
+    return bool(later.all())
+
+
+def _keys(table: pa.Table, topics: pa.Array) -> NDArray[np.int64]:
+    """By row: its partition as one number, which is negative for a topic that is none of these."""
+    codes, texts = encode_texts(table["topic"])
+    place = pc.fill_null(pc.index_in(texts, value_set=topics), -1).to_numpy().astype(np.int64)
+    keys: NDArray[np.int64] = (place[codes] << 32) + table["partition"].to_numpy()
+    return keys
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,21 +152,24 @@ class Work:
         return int(self.entries.num_rows)
 
     @classmethod
-    def of(cls, plan: Plan, snapshot: Snapshot, write_rates: pa.Table | None = None) -> Work:
-        """Read a plan and the snapshot it is for; ``write_rates`` has topic, partition and write_rate.
+    def of(cls, plan: Plan, cluster: Cluster) -> Work:
+        """Set a plan beside the cluster that it is for.
 
         Raises:
             InvalidInputError: The plan names a partition or a broker that the snapshot does not have.
         """
-        log_dirs = LogDirs.of(snapshot)
-        replicas, leads = _held(plan, snapshot, log_dirs)
+        log_dirs, own = cluster.log_dirs, cluster.rows_of(plan)
+        replicas = cluster.replicas.take(own)
         target = _target(plan, log_dirs)
         goes_to = _named_log_dirs(plan, log_dirs, target)
         place = target.position_in(replicas.brokers)
         stays = place >= 0
         within = stays & (goes_to != UNKNOWN) & (goes_to != np.where(stays, replicas.log_dir[place], UNKNOWN))
-        changed = np.flatnonzero(~target.same_rows(replicas.brokers) | (target.count_by_row(within) > 0))
-        size = _sizes(replicas, leads)
+        changes = ~target.same_rows(replicas.brokers) | (target.count_by_row(within) > 0)
+        changed = np.flatnonzero(changes)
+        leaves = np.ones(len(replicas.size), np.bool_)
+        leaves[place[stays]] = False
+        size = _sizes(replicas)
         rows = target.rows
         copied = within | ~stays
         new = np.full(len(plan), -1, np.int64)
@@ -105,50 +182,24 @@ class Work:
             within=within[copied],
             from_log_dir=np.where(within, replicas.log_dir[place], UNKNOWN)[copied],
         )
-        alive = _alive(snapshot, log_dirs)
-        kept = _take(replicas, changed)
-        leader = _leaders(replicas, leads, alive)[changed]
+        entries, held, after = plan.entries, replicas, target
+        if not changes.all():
+            entries, held, after = entries.take(pa.array(changed)), held.take(changed), after.take(changed)
         return cls(
-            entries=plan.entries.take(pa.array(changed)),
+            entries=entries,
             brokers=log_dirs.broker_ids,
-            alive=alive,
+            alive=cluster.alive,
             log_dirs=log_dirs,
-            replicas=kept,
-            target=target.take(changed),
-            leader=leader,
+            replicas=held,
+            target=after,
+            leader=_leaders(held, cluster.alive),
             size=size[changed],
-            write_rate=_rates(plan, write_rates)[changed],
-            rates_known=write_rates is not None and write_rates["write_rate"].null_count < write_rates.num_rows,
-            unknown_sizes=int(np.count_nonzero(kept.size < 0)),
+            write_rate=cluster.write_rate[own[changed]],
+            rates_known=cluster.rates_known,
+            unknown_sizes=int(np.count_nonzero(held.size < 0)),
             copies=copies,
-            leaving=np.flatnonzero(~kept.brokers.contained_in(target.take(changed))),
+            leaving=np.flatnonzero(leaves[changes[replicas.brokers.rows]]),
         )
-
-
-def _held(plan: Plan, snapshot: Snapshot, log_dirs: LogDirs) -> tuple[Replicas, NDArray[np.bool_]]:
-    table = snapshot.replicas
-    wanted, known = partition_keys(plan.entries, table)
-    entry = find_sorted(wanted, known)
-    rows = np.flatnonzero((entry >= 0) & ~table["adding"].to_numpy())
-    rows = rows[np.lexsort((table["position"].to_numpy()[rows], entry[rows]))]
-    lengths = np.bincount(entry[rows], minlength=len(plan))
-    if len(missing := np.flatnonzero(lengths == 0)):
-        where = partition_at(plan.entries, missing[0])
-        others = f", nor are {len(missing) - 1} others" if len(missing) > 1 else ""
-        raise InvalidInputError(
-            f"{where} is in the plan but not in the snapshot{others}; take another, or leave it out of the plan"
-        )
-    places = np.searchsorted(log_dirs.broker_ids, table["broker"].to_numpy()[rows]).astype(np.int32)
-    size = pc.fill_null(table["size_bytes"], -1).to_numpy()[rows]
-    in_sync = table["in_sync"].to_numpy()[rows]
-    held = Replicas(Lists.from_lengths(lengths, places), size, log_dirs.of_replica[rows], in_sync)
-    return held, table["leader"].to_numpy()[rows]
-
-
-def _take(replicas: Replicas, rows: NDArray[np.int64]) -> Replicas:
-    every = Lists(replicas.brokers.offsets, np.arange(len(replicas.size), dtype=np.int32))
-    slots = every.take(rows).values
-    return Replicas(replicas.brokers.take(rows), replicas.size[slots], replicas.log_dir[slots], replicas.in_sync[slots])
 
 
 def _target(plan: Plan, log_dirs: LogDirs) -> Lists:
@@ -190,20 +241,20 @@ def _lists_some(log_dirs: LogDirs, broker: int) -> bool:
     return any(path is not None for path in log_dirs.paths[log_dirs.first[broker] : log_dirs.first[broker + 1]])
 
 
-def _sizes(replicas: Replicas, leads: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _sizes(replicas: Replicas) -> NDArray[np.int64]:
     """What a new replica of each partition is to copy."""
     offsets = replicas.brokers.offsets
     if not len(replicas.size):
         return np.zeros(len(offsets) - 1, np.int64)
     size = np.maximum(np.maximum.reduceat(replicas.size, offsets[:-1]), 0)
-    known = leads & (replicas.size >= 0)
+    known = replicas.leads & (replicas.size >= 0)
     size[replicas.brokers.rows[known]] = replicas.size[known]
     return size
 
 
-def _leaders(replicas: Replicas, leads: NDArray[np.bool_], alive: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _leaders(replicas: Replicas, alive: NDArray[np.bool_]) -> NDArray[np.int64]:
     leader = np.full(len(replicas.brokers.offsets) - 1, NOBODY, np.int64)
-    able = leads & alive[replicas.brokers.values]
+    able = replicas.leads & alive[replicas.brokers.values]
     leader[replicas.brokers.rows[able]] = replicas.brokers.values[able]
     return leader
 
@@ -211,13 +262,3 @@ def _leaders(replicas: Replicas, leads: NDArray[np.bool_], alive: NDArray[np.boo
 def _alive(snapshot: Snapshot, log_dirs: LogDirs) -> NDArray[np.bool_]:
     living = snapshot.brokers.filter(snapshot.brokers["alive"])["broker"].to_numpy()
     return np.isin(log_dirs.broker_ids, living)
-
-
-def _rates(plan: Plan, write_rates: pa.Table | None) -> NDArray[np.float64]:
-    rates = np.zeros(len(plan))
-    if write_rates is not None and write_rates.num_rows:
-        known = write_rates.filter(pc.is_valid(write_rates["write_rate"]))
-        keys, wanted = partition_keys(plan.entries, known)
-        place = find_sorted(keys, wanted)
-        rates[place[place >= 0]] = known["write_rate"].to_numpy()[place >= 0]
-    return rates

@@ -6,30 +6,47 @@ outlined, in a few hundredths of the time that planning them takes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from rebalance_lib.plan.pace import Pace
-from rebalance_lib.reassignment import Forecast, simulate
+from rebalance_lib.reassignment import Forecast
+from rebalance_lib.reassignment.conditions import Conditions
 from rebalance_lib.reassignment.outline import outline
-from rebalance_lib.reassignment.work import Work
+from rebalance_lib.reassignment.simulation import simulate_work
+from rebalance_lib.reassignment.work import Cluster, Work
 from rebalance_lib.topology.texts import decode_texts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rebalance_lib.plan import Plan
     from rebalance_lib.planner import ClusterModel
 
 CHANGES_TO_SIMULATE = 2000
 
 
-def forecast(plan: Plan, model: ClusterModel, pace: Pace) -> Forecast:
-    """The forecast of a plan for partitions that the cluster has."""
-    rates = _write_rates(model)
-    work = Work.of(plan, model.snapshot, rates)
-    if max(len(work.copies.size), len(plan)) > CHANGES_TO_SIMULATE:
-        return outline(work, pace, min_insync=model.snapshot.min_insync_replicas())
-    return simulate(plan, model.snapshot, pace, write_rates=rates)
+@dataclass(frozen=True, eq=False)
+class Forecasts:
+    """The forecasts of plans for one cluster, which is read once."""
+
+    cluster: Cluster
+    min_insync: Mapping[str, int] | None
+    pace: Pace
+
+    @classmethod
+    def of(cls, model: ClusterModel, pace: Pace) -> Forecasts:
+        """For plans that are executed at this pace."""
+        return cls(Cluster.of(model.snapshot, _write_rates(model)), model.snapshot.min_insync_replicas(), pace)
+
+    def of_plan(self, plan: Plan) -> Forecast:
+        """The forecast of a plan for partitions that the cluster has."""
+        work = Work.of(plan, self.cluster)
+        if max(len(work.copies.size), len(plan)) > CHANGES_TO_SIMULATE:
+            return outline(work, self.pace, min_insync=self.min_insync)
+        return simulate_work(work, self.pace, self.min_insync, Conditions())
 
 
 def _write_rates(model: ClusterModel) -> pa.Table | None:

@@ -23,14 +23,21 @@ from rebalance_lib.report.moves import brokers_table, moves_table
 from rebalance_lib.report.summary import summarize
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rebalance_lib.artifacts import Artifacts
     from rebalance_lib.plan.pace import Pace
     from rebalance_lib.planner import Choice
     from rebalance_lib.topology import Groups, Snapshot
 
 
-def write_choice(directory: Artifacts, choice: Choice, pace: Pace | None = None) -> None:
-    """Write all files into a directory, one that nobody reads yet; `Artifacts.publish` lets it appear."""
+def write_choice(
+    directory: Artifacts, choice: Choice, pace: Pace | None = None, check: Callable[[], object] = lambda: None
+) -> None:
+    """Write all files into a directory, one that nobody reads yet; `Artifacts.publish` lets it appear.
+
+    Args: `check` raises if the plans must not appear; it may have gone on while the files were made.
+    """
     begun = time.perf_counter()
     for candidate in choice.candidates:
         text = format_plan(candidate.plan)
@@ -45,16 +52,19 @@ def write_choice(directory: Artifacts, choice: Choice, pace: Pace | None = None)
     if choice.rates is not None:
         directory.write_table(RATES, choice.rates)
     summary = summarize(choice, pace)
-    summary["timings"]["write"] = time.perf_counter() - begun
+    check()
+    summary["timings"] = {**choice.timings, "write": time.perf_counter() - begun}
     directory.write_json("summary.json", summary)
     directory.write_text("review.md", render_review(summary))
 
 
-def publish_choice(directory: Artifacts, choice: Choice, pace: Pace | None = None) -> None:
+def publish_choice(
+    directory: Artifacts, choice: Choice, pace: Pace | None = None, check: Callable[[], object] = lambda: None
+) -> None:
     """Write all files beside their place, then let them appear there at once; a failure leaves nothing behind."""
     staged = directory.staging()
     try:
-        write_choice(staged, choice, pace)
+        write_choice(staged, choice, pace, check)
         directory.publish(staged)
     except BaseException:
         staged.remove()

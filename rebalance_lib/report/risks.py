@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from rebalance_lib.planner.request import PLACING
+
 NAMED = 5
 
 
@@ -30,16 +32,20 @@ def risks(
     return [
         *_of_cluster(cluster),
         *_of_racks(in_fewer_racks),
-        *_of_goals(goals),
+        *_of_goals(goals, (cluster.get("request") or {}).get("mode", "")),
         *_of_forecast(forecast or {}),
         *_of_groups((groups or {}).get("left_idle", 0)),
     ]
 
 
-def _of_goals(goals: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Hard goals that the plan leaves as far away as they are; racks have a sentence of their own."""
+def _of_goals(goals: Iterable[Mapping[str, Any]], mode: str) -> Iterator[str]:
+    """Hard goals that the plan leaves as far away as they are; racks have a sentence of their own.
+
+    Modes that say themselves where each replica goes may bring a broker above its capacity while others come down.
+    """
     for goal in goals:
-        if goal["hard"] and not goal["met"] and goal["after"] >= goal["before"] and goal["goal"] != "racks":
+        no_better = goal["after"] >= goal["before"] or (goal["goal"] == "capacity" and mode in PLACING)
+        if goal["hard"] and not goal["met"] and no_better and goal["goal"] != "racks":
             yield f"The goal {goal['goal']} is not met: {goal['why']}."
 
 

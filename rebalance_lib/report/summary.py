@@ -9,12 +9,13 @@ import pyarrow.compute as pc
 
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.report.factors import factor_changes
-from rebalance_lib.report.forecast import forecast
+from rebalance_lib.report.forecast import Forecasts
 from rebalance_lib.report.group_figures import group_figures
 from rebalance_lib.report.kept import leaders_kept
 from rebalance_lib.report.loads import load_figures
 from rebalance_lib.report.moves import FIGURES, brokers_table
 from rebalance_lib.report.risks import risks
+from rebalance_lib.threads import side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,8 +61,11 @@ def summarize(choice: Choice, pace: Pace | None = None) -> dict[str, Any]:
         "pace": pace.as_dict(),
         "timings": dict(choice.timings),
     }
-    candidates = {one.name: _candidate(one, summary, pace, choice) for one in choice.candidates}
-    summary["candidates"] = candidates
+    forecasts = Forecasts.of(model, pace)
+    described = side_by_side(
+        lambda one: _candidate(one, summary, forecasts, choice), choice.candidates, model.partitions
+    )
+    summary["candidates"] = {one.name: figures for one, figures in zip(choice.candidates, described, strict=True)}
     return of_candidate(summary, chosen.name)
 
 
@@ -84,11 +88,11 @@ _OF_FIGURES = (
 _OF_CANDIDATES = ("digest", "partitions_in_fewer_racks", "brokers", "largest_moves", "forecast")
 
 
-def _candidate(one: Candidate, cluster: dict[str, Any], pace: Pace, choice: Choice) -> dict[str, Any]:
+def _candidate(one: Candidate, cluster: dict[str, Any], forecasts: Forecasts, choice: Choice) -> dict[str, Any]:
     """One plan: what it moves, how long that takes, what brokers hold before and after, and what may go wrong."""
-    model, outcome = one.outcome.model, one.outcome
+    outcome = one.outcome
     # There is nothing to copy to new partitions.
-    expected = None if one.figures.partitions_added else forecast(one.plan, model, pace).as_dict()
+    expected = None if one.figures.partitions_added else forecasts.of_plan(one.plan).as_dict()
     groups = group_figures(choice.impacts, one.name)
     goals = _goals(one, cluster["certificate"], choice)
     fills = [log_dir["fill"] for log_dir in expected["log_dirs"] if log_dir["fill"] is not None] if expected else []
@@ -111,12 +115,12 @@ def _candidate(one: Candidate, cluster: dict[str, Any], pace: Pace, choice: Choi
 def certificate_figures(choice: Choice) -> dict[str, Any] | None:
     """How even the cluster could be, and the least that any plan must copy for its tolerances; None if not asked."""
     from rebalance_lib.planner.certified import certificate_of  # noqa: PLC0415 - brings numba and HiGHS
-    from rebalance_lib.planner.request import BALANCING  # noqa: PLC0415
 
-    request = choice.request
-    if request is None or request.mode not in BALANCING:
+    certificate = choice.certificate
+    if certificate is None and choice.request is not None:
+        certificate = certificate_of(choice.model, choice.recommended.outcome.scope, choice.request)
+    if certificate is None:
         return None
-    certificate = certificate_of(choice.model, choice.recommended.outcome.scope, request)
     figures = {"least_bytes": certificate.least_bytes, "best": certificate.best}
     return figures | ({"best_of_sets": list(certificate.best_of_sets)} if certificate.best_of_sets else {})
 
@@ -124,7 +128,8 @@ def certificate_figures(choice: Choice) -> dict[str, Any] | None:
 def _goals(one: Candidate, certificate: dict[str, Any] | None, choice: Choice) -> list[dict[str, Any]]:
     """What each goal says of a candidate, with the best that any plan could reach."""
     best, best_of_sets = ((certificate or {}).get(name, {}) for name in ("best", "best_of_sets"))
-    return [verdict.as_dict() for verdict in one.outcome.verdicts(choice.request, best, best_of_sets)]
+    found = one.outcome.verdicts(choice.request, best, best_of_sets, choice.before)
+    return [verdict.as_dict() for verdict in found]
 
 
 def _kept(choice: Choice) -> dict[str, int]:

@@ -11,7 +11,7 @@ from tests.plan.strategies import entry_lists
 
 
 def texts(plan):
-    return [text for some in entry_json.entry_texts(plan.entries) for text in some]
+    return "\n".join(entry_json.entry_texts(plan.entries, "\n")).split("\n")
 
 
 def test_the_worked_example():
@@ -32,5 +32,5 @@ def test_each_entry_is_compact_json(entries):
 def test_entries_are_written_some_at_a_time_and_none_is_lost(monkeypatch):
     monkeypatch.setattr(entry_json, "_ROWS_AT_A_TIME", 3)
     plan = Plan.from_assignment({TopicPartition("foo", number): [1, 2] for number in range(7)})
-    assert [len(some) for some in entry_json.entry_texts(plan.entries)] == [3, 3, 1]
+    assert [some.count("topic") for some in entry_json.entry_texts(plan.entries, ",")] == [3, 3, 1]
     assert [json.loads(text)["partition"] for text in texts(plan)] == list(range(7))

@@ -22,6 +22,20 @@ def test_the_worked_example():
     assert sizes.bytes_within_brokers(FOO_0, brokers(2)).tolist() == [8]
 
 
+def test_a_replica_is_found_among_those_of_many_partitions():
+    places = [(partition, broker) for partition in range(10) for broker in (1, 2, 3)]
+    table = pa.table(
+        {
+            "topic": ["foo"] * 30,
+            "partition": [partition for partition, _ in places],
+            "broker": [broker for _, broker in places],
+            "size_bytes": [100 * broker + partition for partition, broker in places],
+        }
+    )
+    fifth = FOO_0.set_column(1, "partition", [[5]])
+    assert Sizes.from_source(table).bytes_within_brokers(fifth, brokers(2)).tolist() == [205]
+
+
 def test_by_partition_all_replicas_have_one_size():
     sizes = Sizes.from_source({TopicPartition("foo", 0): 10, TopicPartition("bar", 0): 1})
     assert sizes.bytes_added(FOO_0, brokers(3, 4)).tolist() == [20]

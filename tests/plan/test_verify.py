@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_lib.errors import InvalidInputError, PlanFormatError
-from rebalance_lib.plan import Plan, Rule, verify_plan
+from rebalance_lib.plan import Plan, Rule, Rules, verify_plan
 from rebalance_lib.topology import Broker, TopicPartition
 
 FOO_0, FOO_1, BAR_0 = TopicPartition("foo", 0), TopicPartition("foo", 1), TopicPartition("bar", 0)
@@ -17,7 +17,7 @@ BROKERS = [Broker(1, "a"), Broker(2, "a"), Broker(3, "b"), Broker(4, "b"), Broke
 
 def broken(before, after, brokers=BROKERS, **options):
     plan = after if isinstance(after, pa.Table) else Plan.from_assignment(after)
-    violations = verify_plan(plan, brokers=brokers, before=Plan.from_assignment(before), **options)
+    violations = verify_plan(plan, brokers=brokers, before=Plan.from_assignment(before), rules=Rules(**options))
     return [(violation.partition, violation.rule.value) for violation in violations]
 
 
@@ -157,7 +157,7 @@ def rules_by_hand(old, new, racks, allowed, drained):
         left = Counter(rack for broker, rack in racks.items() if broker not in drained)
         allowed_share = max(max(was.values(), default=0), least_share(left, len(new)) if drained else 0)
         fuller = max(becomes.values(), default=0) > allowed_share
-        comparable = len(new) <= len(old) and was.total() == len(old)
+        comparable = becomes.total() <= was.total()
         if len(becomes) < min(len(was), len(new), len(left)) or (comparable and fuller):
             yield Rule.RACK_SPREAD
 
@@ -188,8 +188,7 @@ def test_the_verifier_says_what_a_plain_reading_of_the_rules_says(racks, cases, 
         pa.Table.from_pylist(entries, schema),
         brokers=[Broker(*item) for item in racks.items()],
         before=before,
-        allowed_brokers=allowed,
-        drained_brokers=drained,
+        rules=Rules(allowed_brokers=allowed, drained_brokers=drained),
     )
     expected = {
         (number, rule)
@@ -203,7 +202,7 @@ def test_a_drained_rack_no_longer_counts():
     brokers = [Broker(1, "a"), Broker(2, "b"), Broker(3, "c"), Broker(4, "a")]
     before = Plan.from_assignment({TopicPartition("foo", 0): [1, 2, 3]})
     to_a_again = Plan.from_assignment({TopicPartition("foo", 0): [1, 2, 4]})
-    assert verify_plan(to_a_again, brokers=brokers, before=before, drained_brokers=[3]) == []
+    assert verify_plan(to_a_again, brokers=brokers, before=before, rules=Rules(drained_brokers=[3])) == []
     [worse, *_] = verify_plan(to_a_again, brokers=brokers, before=before)
     assert worse.rule is Rule.RACK_SPREAD
 
@@ -212,5 +211,28 @@ def test_what_is_left_of_racks_must_still_be_shared_evenly():
     brokers = [Broker(id_, rack) for id_, rack in ((1, "a"), (2, "b"), (3, "c"), (4, "a"), (5, "b"), (6, "a"))]
     before = Plan.from_assignment({TopicPartition("foo", 0): [1, 2, 3]})
     all_in_a = Plan.from_assignment({TopicPartition("foo", 0): [1, 4, 6]})
-    [found] = verify_plan(all_in_a, brokers=brokers, before=before, drained_brokers=[3])
+    [found] = verify_plan(all_in_a, brokers=brokers, before=before, rules=Rules(drained_brokers=[3]))
     assert (found.rule, found.message) == (Rule.RACK_SPREAD, "its replicas were in 3 racks and would be in 1")
+
+
+def test_a_dead_broker_has_no_rack_in_a_list_that_it_leaves_nor_in_one_that_it_stays_in():
+    before = {FOO_0: [1, 9], FOO_1: [1, 9, 3], BAR_0: [1, 9, 3]}
+    replaced = {FOO_0: [1, 2], FOO_1: [2, 9, 3]}
+    assert broken(before, replaced, dead_brokers=[9]) == []
+    assert broken(before, {FOO_1: [1, 9, 2]}, dead_brokers=[9]) == [(FOO_1, "rack-spread")]
+    assert broken(before, {BAR_0: [1, 9, 2]}, [*BROKERS, Broker(6)], dead_brokers=[9]) == []
+
+
+def test_a_rack_may_not_be_filled_further_beside_a_replica_that_stays_on_a_dead_broker():
+    brokers = [Broker(1, "a"), Broker(2, "a"), Broker(3, "a"), Broker(4, "b"), Broker(5, "b")]
+    before = {FOO_0: [1, 2, 4, 5, 9]}
+    assert broken(before, {FOO_0: [1, 2, 3, 4, 9]}, brokers, dead_brokers=[9]) == [(FOO_0, "rack-spread")]
+    assert broken(before, {FOO_0: [1, 2, 3, 4, 5]}, brokers, dead_brokers=[9]) == []
+
+
+def test_a_dead_broker_may_keep_a_replica_and_is_given_none():
+    assert broken({FOO_0: [1, 9]}, {FOO_0: [9, 1]}, dead_brokers=[9]) == []
+    assert broken({FOO_0: [1, 3]}, {FOO_0: [1, 9]}, dead_brokers=[9]) == [
+        (FOO_0, "broker-not-allowed"),
+        (FOO_0, "rack-spread"),
+    ]

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from rebalance_lib.errors import RebalanceError
-from rebalance_lib.plan import Limits, Plan, PlanEntry, Rule, current_assignment, verify_plan
-from rebalance_lib.planner import ClusterModel, Mode, Request, candidates
+from rebalance_lib.plan import Limits, Plan, PlanEntry, Rule, Rules, current_assignment, verify_plan
+from rebalance_lib.planner import ClusterModel, Mode, Request
+from rebalance_lib.planner.candidates import candidates
 from rebalance_lib.planner.check import check_candidates
 from rebalance_lib.topology import Capacities
 from tests.planner.clusters import Host, cluster
@@ -21,9 +22,9 @@ BEFORE = cluster(
 
 def found(plan, before=BEFORE, *, max_fill=0.9, brokers=None, **budgets):
     snapshot = before.snapshot()
-    limits = Limits.of(snapshot, max_fill, **budgets)
+    rules = Rules(limits=Limits.of(snapshot, max_fill, **budgets))
     known = current_assignment(snapshot)
-    listed = verify_plan(Plan.from_entries(plan), brokers=snapshot.alive_brokers(), before=known, limits=limits)
+    listed = verify_plan(Plan.from_entries(plan), brokers=snapshot.alive_brokers(), before=known, rules=rules)
     return [(str(one.partition), one.rule, one.message) for one in listed]
 
 
@@ -75,12 +76,12 @@ def test_a_capacity_that_somebody_gave_counts_where_log_dirs_are_not_known():
     bare = cluster({1: Host(disks={}), 2: Host(disks={})}, {"t-0": ([1], 60), "t-1": ([2], 20)})
     snapshot = Capacities.from_dict({"brokers": {1: {"disk": 100}}}).apply(bare.snapshot())
     for max_fill, broken in ((0.9, 0), (0.75, 1)):
-        limits = Limits.of(snapshot, max_fill)
+        rules = Rules(limits=Limits.of(snapshot, max_fill))
         listed = verify_plan(
             Plan.from_entries([to(1, 1)]),
             brokers=snapshot.alive_brokers(),
             before=current_assignment(snapshot),
-            limits=limits,
+            rules=rules,
         )
         assert len(listed) == broken
 

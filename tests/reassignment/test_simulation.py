@@ -18,7 +18,7 @@ from rebalance_lib.reassignment import outline as outline_module
 from rebalance_lib.reassignment.fair_shares import fair_shares
 from rebalance_lib.reassignment.log_dirs import Use
 from rebalance_lib.reassignment.outline import outline
-from rebalance_lib.reassignment.work import Work
+from rebalance_lib.reassignment.work import Cluster, Work
 from rebalance_lib.topology import BROKERS, REPLICAS, Snapshot, TopicPartition
 
 IDEAL = Conditions.ideal()
@@ -104,7 +104,7 @@ def test_the_example_of_the_module():
 
 
 def test_the_example_of_the_outline():
-    forecast = outline(Work.of(EXAMPLE_PLAN, EXAMPLE), Pace(throttle=10), conditions=IDEAL)
+    forecast = outline(Work.of(EXAMPLE_PLAN, Cluster.of(EXAMPLE)), Pace(throttle=10), conditions=IDEAL)
     assert ends(forecast) == pytest.approx({"a-0": 10, "b-0": 15, "c-0": 18})
     assert not forecast.exact
 
@@ -229,7 +229,7 @@ def test_partitions_at_their_min_isr():
     assert simulate(plan, snapshot).at_min_isr is None
     for forecast in (
         simulate(plan, snapshot, min_insync={"a": 1, "b": 1}),
-        outline(Work.of(plan, snapshot), min_insync={"a": 1, "b": 1}),
+        outline(Work.of(plan, Cluster.of(snapshot)), min_insync={"a": 1, "b": 1}),
     ):
         assert forecast.at_min_isr == ("a-0",)
 
@@ -238,7 +238,10 @@ def test_only_partitions_that_lose_in_sync_replicas_come_down_to_their_min_isr()
     lists = {("raised", 0): ([1], 10), ("moved", 0): ([1, 2], 10), ("lowered", 0): ([1, 2, 3], 10)}
     snapshot, least = cluster(lists), {"raised": 1, "moved": 2, "lowered": 2}
     plan = plan_of({("raised", 0): [1, 2, 3], ("moved", 0): [3, 4], ("lowered", 0): [1, 2]})
-    for forecast in (simulate(plan, snapshot, min_insync=least), outline(Work.of(plan, snapshot), min_insync=least)):
+    for forecast in (
+        simulate(plan, snapshot, min_insync=least),
+        outline(Work.of(plan, Cluster.of(snapshot)), min_insync=least),
+    ):
         assert forecast.at_min_isr == ("lowered-0",)
 
 
@@ -247,7 +250,7 @@ def test_a_partition_without_a_leader_is_not_waited_for():
     plan = plan_of({("a", 0): [3], ("b", 0): [3]})
     for forecast in (
         simulate(plan, snapshot, Pace(throttle=10), conditions=IDEAL),
-        outline(Work.of(plan, snapshot), Pace(throttle=10), conditions=IDEAL),
+        outline(Work.of(plan, Cluster.of(snapshot)), Pace(throttle=10), conditions=IDEAL),
     ):
         assert forecast.blocked == ("a-0",)
         assert forecast.seconds == pytest.approx(10)
@@ -274,7 +277,7 @@ def test_an_empty_plan_takes_no_time():
     for plan in (Plan.from_assignment({}), plan_of({("a", 0): [1]})):
         forecast = simulate(plan, EXAMPLE, EXAMPLE_PACE)
         assert (forecast.seconds, forecast.partitions, forecast.waves) == (0, 0, ())
-        assert outline(Work.of(plan, EXAMPLE), EXAMPLE_PACE).seconds == 0
+        assert outline(Work.of(plan, Cluster.of(EXAMPLE)), EXAMPLE_PACE).seconds == 0
 
 
 @pytest.mark.parametrize(
@@ -344,7 +347,7 @@ CONDITIONS = st.sampled_from([IDEAL, Conditions(unthrottled=100, partition_fetch
 @given(cases(), CONDITIONS)
 def test_the_end_is_the_plan_and_bytes_are_neither_made_nor_lost(case, conditions):
     snapshot, plan, pace = case
-    work = Work.of(plan, snapshot)
+    work = Work.of(plan, Cluster.of(snapshot))
     for forecast in (
         simulate(plan, snapshot, pace, conditions=conditions),
         outline(work, pace, conditions=conditions),
