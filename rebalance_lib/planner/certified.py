@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rebalance_lib.planner.by_set import split
@@ -11,6 +11,7 @@ from rebalance_lib.planner.certificate.evenness import best_possible
 from rebalance_lib.planner.certificate.least_bytes import least_bytes
 from rebalance_lib.planner.goals import View
 from rebalance_lib.planner.problem import problem_of
+from rebalance_lib.planner.request import BALANCING
 from rebalance_lib.planner.resources import Resource
 from rebalance_lib.planner.workspace import Layout, Workspace
 
@@ -29,8 +30,13 @@ class Certificate:
     best_of_sets: tuple[dict[str, float], ...] = ()  # `best` of each set of brokers that has topics, if there are any
 
 
-def certificate_of(model: ClusterModel, scope: Scope, request: Request) -> Certificate:
-    """Bounds for all plans that even out what follows from where replicas are; each set of brokers has its own."""
+def certificate_of(model: ClusterModel, scope: Scope, request: Request) -> Certificate | None:
+    """Bounds for all plans that even out what follows from where replicas are; each set of brokers has its own.
+
+    None for modes that do not aim at even loads.
+    """
+    if request.mode not in BALANCING:
+        return None
     if model.sets is None:
         return _certificate(model, scope, request)
     found = [_certificate(part.model, part.scope, request) for part in split(model, scope, request)]
@@ -52,5 +58,5 @@ def _certificate(model: ClusterModel, scope: Scope, request: Request) -> Certifi
         share = view.share(Resource(loads.name))
         share = share * (1 + weight[loads.name][work.unassigned].sum() / max(share.sum(), 1e-300))
         plain = Loads.within(loads.name, weight[loads.name], share, 0.0)
-        best[loads.name] = max(1.0, best_possible(replace(problem, loads=(plain,)), plain))
+        best[loads.name] = max(1.0, best_possible(problem, plain))
     return Certificate(best, least_bytes(problem))

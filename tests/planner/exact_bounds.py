@@ -1,6 +1,6 @@
 """The optimum that bounds are compared with, for small clusters: an integer program, solved by HiGHS.
 
-Variables are whether partition p has a replica on broker b, and, if a load of leaders counts, whether b leads it. At
+Variables are whether partition p has a replica on broker b. At
 most ``NODES`` nodes are looked at, so that the answer depends on nothing but the cluster. If the nodes do not suffice,
 what HiGHS has proven by then is still a lower bound, and the answer says that it is not exact.
 
@@ -39,7 +39,7 @@ class Optimum:
 
 def least_bytes(problem: Problem) -> Optimum:
     """The fewest bytes that bring all loads into their bands."""
-    program = Program(problem, led=any(loads.led for loads in problem.loads))
+    program = Program(problem)
     for loads in problem.loads:
         program.keep_in_band(loads, *problem.band(loads))
     unit = max(1.0, float(problem.size[problem.movable].max(initial=0)))
@@ -58,7 +58,7 @@ def best_possible(problem: Problem, loads: Loads) -> Optimum:
     counted = (loads.share > 0) & ~problem.leaves
     if not counted.any():
         return Optimum(0.0, True)
-    program = Program(problem, led=loads.led)
+    program = Program(problem)
     level = program.add_level(loads)
     cost = np.zeros(program.columns)
     cost[level] = 1.0

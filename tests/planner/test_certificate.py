@@ -34,18 +34,18 @@ def problem(lists, sizes, loads, *, brokers, racks=None, movable=None, **flags):
     )
 
 
-def band(name, per_replica, share, tolerance=0.0, *, led=False):
-    return Loads.within(name, np.array(per_replica, float), np.array(share, float), tolerance, led=led)
+def band(name, per_replica, share, tolerance=0.0):
+    return Loads.within(name, np.array(per_replica, float), np.array(share, float), tolerance)
 
 
-def small_problem(random, *, led=False):
+def small_problem(random):
     brokers = random.randint(1, 4)
     racks = random.choice([None, None, [b % 2 for b in range(brokers)], [b % 3 for b in range(brokers)]])
     if racks and random.random() < 0.2:
         racks = [-1 if random.random() < 0.3 else rack for rack in racks]
     lists = [
         random.sample(range(brokers), random.randint(1, min(2 + (brokers > 3), brokers)))
-        for _ in range(random.randint(1, 3 if led else 4))
+        for _ in range(random.randint(1, 4))
     ]
     if random.random() < 0.15:
         lists[0][0] = -1
@@ -56,15 +56,13 @@ def small_problem(random, *, led=False):
     weight = np.array([0 if b in leaves else random.choice([1, 1, 2, 3]) for b in range(brokers)])
     tolerance = random.choice([0.02, 0.2, 0.5])
 
-    def shared(name, load, *, led=False):
-        total = sum(one * (1 if led else len(listed)) for one, listed in zip(load, lists, strict=True))
-        return band(name, load, weight * total / weight.sum(), tolerance, led=led)
+    def shared(name, load):
+        total = sum(one * len(listed) for one, listed in zip(load, lists, strict=True))
+        return band(name, load, weight * total / weight.sum(), tolerance)
 
     ones = [1] * len(lists)
     loads = [shared("disk", sizes), shared("replicas", ones), shared("network_in", rates)]
     loads = random.sample(loads, random.randint(1, 3))
-    if led:
-        loads.append(shared("leaders", ones, led=True))
     movable = [random.random() < 0.85 for _ in lists]
     return problem(lists, sizes, loads, brokers=brokers, racks=racks, movable=movable, leaves=leaves, **some)
 
@@ -88,33 +86,29 @@ def racks_are_kept(one, before, after):
     return max(has.values(), default=0) <= most
 
 
-def choices(one, p, *, led):
-    """All that may become of a partition: its set of replicas, and its leader if that counts."""
+def choices(one, p):
+    """All that may become of a partition: its set of replicas."""
     before = listed(one, p)
     if not one.movable[p]:
-        return [(frozenset(b for b in before if b >= 0), before[0])]
+        return [frozenset(b for b in before if b >= 0)]
     found = []
     for after in combinations([b for b in range(one.brokers) if not one.leaves[b]], len(before)):
         comes, goes = set(after) - set(before), set(before) - set(after) - {-1}
         may_move = all(one.takes[b] for b in comes) and all(one.gives[b] or one.leaves[b] for b in goes)
         if may_move and racks_are_kept(one, before, after):
             found.append(frozenset(after))
-    if not led:
-        return [(after, None) for after in found]
-    may_lead = next(loads.share > 0 for loads in one.loads if loads.led)
-    return [(after, b) for after in found for b in after if may_lead[b] or b == before[0]]
+    return found
 
 
-def placements(one, *, led):
-    """All allowed ones, with each choice of leaders if these count: bytes copied, and the loads of brokers."""
-    for chosen in product(*(choices(one, p, led=led) for p in range(one.partitions))):
-        copied = sum(int(one.size[p]) * len(after - set(listed(one, p))) for p, (after, _) in enumerate(chosen))
+def placements(one):
+    """All allowed ones: bytes copied, and the loads of brokers."""
+    for chosen in product(*(choices(one, p) for p in range(one.partitions))):
+        copied = sum(int(one.size[p]) * len(after - set(listed(one, p))) for p, after in enumerate(chosen))
         held = np.zeros((len(one.loads), one.brokers))
         for number, loads in enumerate(one.loads):
-            for p, (after, leader) in enumerate(chosen):
-                for b in [leader] if loads.led else after:
-                    if b is not None and b >= 0:
-                        held[number, b] += loads.per_replica[p]
+            for p, after in enumerate(chosen):
+                for b in after:
+                    held[number, b] += loads.per_replica[p]
         yield copied, held
 
 
@@ -130,12 +124,11 @@ def level(one, loads, load):
     return float((load[counted] / loads.share[counted]).max()) if counted.any() else 0.0
 
 
-@pytest.mark.parametrize("led", [False, True], ids=["replicas", "leaders too"])
-def test_no_placement_is_better_than_the_bounds_and_the_optimum_is_the_best_placement(led):
+def test_no_placement_is_better_than_the_bounds_and_the_optimum_is_the_best_placement():
     reached, beaten = 0, 0
     for seed in SEEDS:
-        one = small_problem(Random(seed), led=led)
-        every, sets = list(placements(one, led=led)), list(placements(one, led=False))
+        one = small_problem(Random(seed))
+        every = list(placements(one))
         fitting = [copied for copied, held in every if within_bands(one, held)]
         bound, optimum = least_bytes.least_bytes(one), exact_bounds.least_bytes(one)
         if fitting:
@@ -147,8 +140,8 @@ def test_no_placement_is_better_than_the_bounds_and_the_optimum_is_the_best_plac
             assert optimum.value is None, seed
         assert optimum.exact, seed
         for number, loads in enumerate(one.loads):
-            if allowed := every if loads.led else sets:
-                lowest = min(level(one, loads, held[number]) for _, held in allowed)
+            if every:
+                lowest = min(level(one, loads, held[number]) for _, held in every)
                 even = evenness.best_possible(one, loads)
                 assert even <= lowest + 1e-9, (seed, loads.name)
                 best = exact_bounds.best_possible(one, loads)
@@ -213,9 +206,13 @@ def test_more_loads_never_ask_for_fewer_bytes():
     for seed in range(cases(20, long=300)):
         one = medium_problem(Random(seed), 0.1)
         every, single = least_bytes.least_bytes(one), [replace(one, loads=(loads,)) for loads in one.loads]
-        alone = max(least_bytes.least_bytes(each) for each in single)
-        assert every >= alone * (1 - 3 * least_bytes.GAP)
-        more += every > alone * 1.01
+        bounds = [least_bytes.least_bytes(each) for each in single]
+        if every is None or None in bounds:
+            assert every is None  # what cannot be had of one load cannot be had of all
+            more += None not in bounds
+            continue
+        assert every >= max(bounds) * (1 - 3 * least_bytes.GAP)
+        more += every > max(bounds) * 1.005
     assert more > 3
 
 
@@ -231,6 +228,13 @@ def test_example_of_least_bytes(high, bound):
     one = problem([[0], [0], [0], [1]], [6, 3, 1, 2], [disk, rate], brokers=2)
     assert least_bytes.least_bytes(one) == bound
     assert least_bytes.least_bytes(replace(one, loads=(rate,))) == 2
+
+
+def test_example_of_fractional_moves():
+    """The one in the module."""
+    loads = band("replicas", [1, 1, 1], [1, 1, 1])
+    one = problem([[0], [0], [0]], [1, 2, 9], [loads], brokers=3)
+    assert least_bytes.least_bytes(one) == exact_bounds.least_bytes(one).value == 3
 
 
 def test_example_of_evenness():
@@ -264,7 +268,7 @@ def test_each_rack_needs_its_own_bytes_where_each_holds_a_copy():
 
 
 def test_one_broker_is_as_even_as_can_be():
-    one = problem([[0], [0]], [3, 0], [band("disk", [3, 0], [3]), band("leaders", [1, 1], [2], led=True)], brokers=1)
+    one = problem([[0], [0]], [3, 0], [band("disk", [3, 0], [3]), band("replicas", [1, 1], [2])], brokers=1)
     assert least_bytes.least_bytes(one) == 0
     assert [evenness.best_possible(one, loads) for loads in one.loads] == pytest.approx([1.0, 1.0])
 

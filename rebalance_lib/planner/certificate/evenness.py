@@ -38,12 +38,9 @@ def best_possible(problem: Problem, loads: Loads) -> float:
     counted = (loads.share > 0) & ~problem.leaves
     if not counted.any():
         return 0.0
-    if loads.led:
-        bound = _best_led(problem, loads, counted)
-    else:
-        bound = max(_by_total(problem, loads, counted), _by_one_partition(problem, loads, counted))
-        if not (problem.takes & ~problem.leaves & ~counted).any():
-            bound = max(bound, _by_many(problem, loads, counted))
+    bound = max(_by_total(problem, loads, counted), _by_one_partition(problem, loads, counted))
+    if not (problem.takes & ~problem.leaves & ~counted).any():
+        bound = max(bound, _by_many(problem, loads, counted))
     return 1.0 if 1 - 1e-9 < bound < 1 else bound  # a rounding error below
 
 
@@ -158,22 +155,3 @@ def _lowest(enough: Callable[[float], bool], low: float) -> float:
         else:
             low = middle
     return low
-
-
-def _best_led(problem: Problem, loads: Loads, counted: Flags) -> float:
-    """Replicas may move, so any broker with a share may lead any movable partition."""
-    has = problem.replication_factor > 0
-    leader = np.full(problem.partitions, -1, np.int64)
-    leader[has] = problem.broker[problem.offsets[:-1][has]]
-    moves = has & problem.movable & ((leader < 0) | problem.leaves[leader])
-    inside = moves | (leader >= 0) & counted[leader]
-    fixed = np.bincount(
-        leader[inside & ~problem.movable], loads.per_replica[inside & ~problem.movable], minlength=problem.brokers
-    )
-    total = float(loads.per_replica[inside].sum())
-
-    def enough(level: float) -> bool:
-        return float(np.maximum(level * loads.share, fixed)[counted].sum()) >= total * (1 - ROUNDING)
-
-    bound = _lowest(enough, float((fixed[counted] / loads.share[counted]).max()))
-    return max(bound, _pigeonhole(loads.per_replica[inside], loads.share[counted]))

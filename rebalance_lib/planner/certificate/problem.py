@@ -25,19 +25,18 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Loads:
-    """One resource: what each replica, or each leader, adds to its broker, and the band of each broker."""
+    """One resource: what each replica adds to its broker, and the band of each broker."""
 
     name: str
-    per_replica: Floats  # by partition; of its leader alone if `led`
+    per_replica: Floats  # by partition
     share: Floats  # by broker, in the same unit; shares add up to the load that there is
     low: Floats
     high: Floats
-    led: bool = False
 
     @classmethod
-    def within(cls, name: str, per_replica: Floats, share: Floats, tolerance: float, *, led: bool = False) -> Loads:
+    def within(cls, name: str, per_replica: Floats, share: Floats, tolerance: float) -> Loads:
         """The band is this part of the share to both sides."""
-        return cls(name, per_replica, share, share * (1 - tolerance), share * (1 + tolerance), led)
+        return cls(name, per_replica, share, share * (1 - tolerance), share * (1 + tolerance))
 
     def including(self, load: Floats) -> Loads:
         """The same with bands wide enough for a load by broker: the bound is then for plans no less even than that."""
@@ -99,12 +98,8 @@ class Problem:
         return ~self.may_leave & (self.broker >= 0)
 
     def held(self, loads: Loads, slots: Flags | None = None) -> Floats:
-        """By broker: the load of these slots, all if not given; of leaders alone if the load is that of leaders."""
+        """By broker: the load of these slots, all if not given."""
         chosen = self.broker >= 0 if slots is None else (self.broker >= 0) & slots
-        if loads.led:
-            first = np.zeros(len(self.broker), np.bool_)
-            first[self.offsets[:-1][self.replication_factor > 0]] = True
-            chosen = chosen & first
         values = np.bincount(self.broker[chosen], loads.per_replica[self.slot_partition[chosen]], self.brokers)
         return values.astype(np.float64, copy=False)
 

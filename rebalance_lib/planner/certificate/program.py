@@ -1,13 +1,12 @@
 """The rules of an allowed placement as an integer program for HiGHS.
 
-Columns: whether partition p has a replica on broker b; which racks it is in, where the rule asks for that; whether b
-leads it, if leaders count. Rows: as many replicas as it has, no more in a rack than the rule lets it have, one leader,
-on a broker with a replica. What is asked besides, bands or a level, is added by whoever asks.
+Columns: whether partition p has a replica on broker b; which racks it is in, where the rule asks for that. Rows: as
+many replicas as it has, no more in a rack than the rule lets it have. What is asked besides, bands or a level, is added
+by whoever asks.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,17 +14,15 @@ import numpy as np
 from rebalance_lib.planner.certificate.mip import IntegerProgram
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from rebalance_lib.planner.certificate.problem import Flags, Floats, Ints, Loads, Problem
 
 FEASIBILITY = 1e-9  # of a share: how far out of its band HiGHS may leave a broker
 
 
 class Program(IntegerProgram):
-    """The rules of an allowed placement: first a column for each replica there may be, then for each leader."""
+    """The rules of an allowed placement: first a column for each replica there may be."""
 
-    def __init__(self, problem: Problem, *, led: bool, hosts: Flags | None = None) -> None:
+    def __init__(self, problem: Problem, *, hosts: Flags | None = None) -> None:
         """``hosts`` are the brokers of each partition that count; all that are allowed if not given."""
         super().__init__()
         self._problem = problem
@@ -40,10 +37,7 @@ class Program(IntegerProgram):
         self.arrives: Flags = ~held
         self.add_columns((held & ~problem.gives[self.broker]).astype(np.float64), np.ones(len(held)), whole=True)
         self._replicas = len(self.partition)
-        self._leader: Ints = np.empty(0, np.int64)
         self._distinct_and_racks()
-        if led:
-            self._leaders()
 
     def _append(self, count: int, high: float, *, low: float = 0.0, whole: bool = False) -> Ints:
         added = self.add_columns(np.full(count, low), np.full(count, high), whole=whole)
@@ -73,44 +67,6 @@ class Program(IntegerProgram):
             if used is not None:
                 self.add_row(fewest, np.inf, used, np.ones(len(used)))
 
-    @cached_property
-    def _led_by(self) -> NDArray[np.int64]:
-        """By partition: its first replica, -1 if that has no broker."""
-        problem = self._problem
-        leader = np.full(problem.partitions, -1, np.int64)
-        has = problem.replication_factor > 0
-        leader[has] = problem.broker[problem.offsets[:-1][has]]
-        return leader
-
-    def _leaders(self) -> None:
-        """One leader for each partition, among its replicas; brokers without a share lead only what they lead now."""
-        problem = self._problem
-        shares = [loads.share > 0 for loads in problem.loads if loads.led]
-        may_lead = np.all(shares, axis=0)
-        replica = np.flatnonzero(
-            may_lead[self.broker[: self._replicas]]
-            | (self._led_by[self.partition[: self._replicas]] == self.broker[: self._replicas])
-        )
-        self._leader = self._append(len(replica), 1.0, whole=True)
-        self.partition[self._leader], self.broker[self._leader] = self.partition[replica], self.broker[replica]
-        for leads, holds in zip(self._leader.tolist(), replica.tolist(), strict=True):
-            self.add_row(0, np.inf, np.array([holds, leads]), np.array([1.0, -1.0]))
-        begin = np.searchsorted(self.partition[self._leader], np.arange(problem.partitions + 1))
-        for p in np.flatnonzero(problem.movable & (problem.replication_factor > 0)).tolist():
-            own = self._leader[begin[p] : begin[p + 1]]
-            self.add_row(1, 1, own, np.ones(len(own)))
-
-    def _of(self, loads: Loads) -> Ints:
-        return self._leader if loads.led else np.arange(self._replicas)
-
-    def _at(self, loads: Loads) -> Ints:
-        """By column of a load: its broker."""
-        return self.broker[self._of(loads)]
-
-    def _load(self, loads: Loads) -> Floats:
-        """By column of a load: what it adds to its broker."""
-        return loads.per_replica[self.partition[self._of(loads)]]
-
     def _fixed_load(self, loads: Loads) -> Floats:
         """By broker: the load of the partitions that may not move."""
         problem = self._problem
@@ -135,9 +91,15 @@ class Program(IntegerProgram):
 
     def _by_broker(self, loads: Loads) -> list[tuple[int, Ints, Floats, float]]:
         """Brokers with a share: their columns, what these add in shares, and the load that may not move."""
-        fixed, at, load, columns = self._fixed_load(loads), self._at(loads), self._load(loads), self._of(loads)
+        fixed, at = self._fixed_load(loads), self.broker[: self._replicas]
+        load = loads.per_replica[self.partition[: self._replicas]]
         counted = np.flatnonzero((loads.share > 0) & ~self._problem.leaves).tolist()
-        return [(b, columns[at == b], load[at == b] / loads.share[b], float(fixed[b])) for b in counted]
+        own = {b: np.flatnonzero(at == b) for b in counted}
+        return [(b, own[b], load[own[b]] / loads.share[b], float(fixed[b])) for b in counted]
+
+    def add_constant(self) -> int:
+        """A column that is 1."""
+        return int(self._append(1, 1.0, low=1.0)[0])
 
     def add_level(self, loads: Loads, at_least: float = 0.0) -> int:
         """A column that is at least each broker's load over its share."""
@@ -146,19 +108,11 @@ class Program(IntegerProgram):
             self.add_row(-np.inf, -fixed / loads.share[b], np.append(index, level), np.append(value, -1.0))
         return level
 
-    def leads(self, chosen: Flags) -> tuple[Ints, Ints]:
-        """Partitions and their leaders in a solution."""
-        columns = self._leader[chosen[self._leader]]
-        return self.partition[columns], self.broker[columns]
-
     def replicas(self, chosen: Flags) -> tuple[Ints, Ints]:
         """Partitions and brokers of the replicas in a solution."""
         columns = np.flatnonzero(chosen[: self._replicas])
         return self.partition[columns], self.broker[columns]
 
-    def columns_of(self, has: Flags, leader: Ints) -> tuple[Ints, Flags]:
-        """A placement as columns: whether each partition has a replica on each broker, and who leads it."""
-        columns = np.append(np.arange(self._replicas), self._leader)
-        holds = has[self.partition[: self._replicas], self.broker[: self._replicas]]
-        leads = leader[self.partition[self._leader]] == self.broker[self._leader]
-        return columns, np.append(holds, leads)
+    def columns_of(self, has: Flags) -> tuple[Ints, Flags]:
+        """A placement as columns: whether each partition has a replica on each broker."""
+        return np.arange(self._replicas), has[self.partition[: self._replicas], self.broker[: self._replicas]]
