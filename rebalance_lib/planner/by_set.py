@@ -110,10 +110,10 @@ def place_by_set(placer: Placer, model: ClusterModel, scope: Scope, request: Req
     left = request
     for number, part in enumerate(parts):
         try:
-            asked = _share_of(left, needs[number:]) if request.limited else request
-            asked = replace(asked, polish=request.polish * len(part.rows) / max(1, model.partitions))
+            of_set = _share_of(left, needs[number:]) if request.limited else request
+            of_set = replace(of_set, polish=request.polish * len(part.rows) / max(1, model.partitions))
             of_part = partial(_place, placer, part)
-            placements.append(place_around(of_part, part.model, part.scope, asked, moves=moves))
+            placements.append(place_around(of_part, part.model, part.scope, of_set, moves=moves))
         except InvalidInputError as error:
             raise InvalidInputError(f"{part.name}: {error}") from error
         left = left.less(*spent(part.model, placements[-1]))

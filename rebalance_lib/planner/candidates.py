@@ -14,9 +14,7 @@ budget that does not bind changes nothing.
 
 from __future__ import annotations
 
-import os
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -29,6 +27,7 @@ from rebalance_lib.planner.outcome import Figures, Outcome
 from rebalance_lib.planner.request import BALANCING, Mode, Request
 from rebalance_lib.planner.scope import Scope
 from rebalance_lib.planner.workspace import Placement, carried_out
+from rebalance_lib.threads import side_by_side
 
 if TYPE_CHECKING:
     from rebalance_lib.plan import Plan
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 UNLIMITED, FULL, HALF, QUARTER, LEADERS = "unlimited", "full", "half", "quarter", "leaders"
 PARTS = {HALF: 0.5, QUARTER: 0.25}
-ALONE, THREADS = 10_000, 4  # partitions below which threads spare nothing, and how many there are candidates for
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +74,7 @@ def candidates(model: ClusterModel, request: Request) -> list[Candidate]:
 
 def all_candidates(model: ClusterModel, scope: Scope, request: Request) -> list[Candidate]:
     """What is worked out to choose from, side by side where that pays."""
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, THREADS) if model.partitions > ALONE else 1) as pool:
-        return list(pool.map(lambda name: candidate(model, scope, request, name), names(request)))
+    return side_by_side(lambda name: candidate(model, scope, request, name), names(request), model.partitions)
 
 
 def names(request: Request) -> tuple[str, ...]:
@@ -94,7 +91,7 @@ def candidate(model: ClusterModel, scope: Scope, request: Request, name: str) ->
     begun = time.thread_time()
     placer = leaders_only.place if name == LEADERS else PLACERS[request.mode]
     expected = model.at_horizon()
-    placement = place_by_set(placer, expected, scope, asked(expected, scope, request, name))
+    placement = place_by_set(placer, expected, scope, request_for(expected, scope, request, name))
     return Candidate(name, Outcome(model, scope, at_present(model, placement)), time.thread_time() - begun)
 
 
@@ -109,8 +106,8 @@ def at_present(model: ClusterModel, placement: Placement) -> Placement:
     return replace(placement, model=after, layout=replace(placement.layout, bytes=held))
 
 
-def asked(model: ClusterModel, scope: Scope, request: Request, name: str) -> Request:
-    """What a candidate asks for: those that move a part of the bytes have a budget."""
+def request_for(model: ClusterModel, scope: Scope, request: Request, name: str) -> Request:
+    """The request that a candidate is planned for: those that move a part of the bytes have a budget."""
     if name == UNLIMITED:
         return request.without_budgets()
     if name not in PARTS:
@@ -132,8 +129,8 @@ def undominated(listed: list[Candidate], request: Request) -> list[Candidate]:
         others = [one for one in others if one.name not in PARTS]  # a half of nothing
     for one in others:
         if one.name in PARTS and _as_good(one, full) and one.cost != full.cost:
-            whole = _finished(one, request)
-            full = whole if _as_good(whole, full) and _within_budgets(whole, request) else full
+            finished = _finished(one, request)
+            full = finished if _as_good(finished, full) and _within_budgets(finished, request) else full
     traded = [one for one in others if not _as_good(one, full)]
     rivals = [full, *traded]
     kept = [

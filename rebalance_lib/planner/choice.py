@@ -6,6 +6,7 @@ A plan that comes from somewhere else is a choice of one, so that all that is to
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,9 @@ import numpy as np
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.plan.columns import Lists, find_sorted, partition_at, partition_keys
 from rebalance_lib.planner.candidates import Candidate
+from rebalance_lib.planner.goals import View
 from rebalance_lib.planner.outcome import Outcome
+from rebalance_lib.planner.request import Mode, Request
 from rebalance_lib.planner.scope import Scope
 from rebalance_lib.planner.workspace import Layout, Placement
 
@@ -24,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rebalance_lib.plan import Plan
+    from rebalance_lib.planner.certified import Certificate
     from rebalance_lib.planner.model import ClusterModel
-    from rebalance_lib.planner.request import Request
 
 GIVEN = "given"
 
@@ -40,6 +43,13 @@ class Choice:
     timings: Mapping[str, float] = field(default_factory=dict)  # seconds by stage
     impacts: pa.Table | None = None  # what each candidate does to each consumer group, where groups are known
     rates: pa.Table | None = None  # the write rates that were planned with, where they are known
+    certificate: Certificate | None = None  # where it was worked out beside the plans
+
+    @cached_property
+    def before(self) -> View:
+        """The cluster as it is, which the goals of all candidates measure once."""
+        request = self.request or Request(Mode.BALANCE)
+        return View(self.model, self.recommended.outcome.scope, request, Layout.of(self.model))
 
     @property
     def recommended(self) -> Candidate:

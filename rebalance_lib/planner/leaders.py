@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from rebalance_lib.planner.compiled.leaders import Leaders, hand_over, keep_or_appoint, undo
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 REPEATS = 8
 
 
-def without_ceiling(
-    partitions: int, brokers: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+Sending = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+"""By partition, what its leader sends, then by broker: what it sends whoever leads, and what it can at most."""
+
+
+def without_ceiling(partitions: int, brokers: int) -> Sending:
     """What leaders send, what brokers do and may, where it has no say."""
     return np.zeros(partitions), np.zeros(brokers), np.full(brokers, np.inf)
+
+
+def sending_of(sending: Sending, rows: NDArray[np.int64], leader: NDArray[np.int32]) -> Sending:
+    """The same for some partitions, where all others keep their leaders."""
+    sent, base, most = sending
+    other = leader >= 0
+    other[rows] = False
+    return sent[rows], base + np.bincount(leader[other], sent[other], minlength=len(base)), most
 
 
 def even_leaders(leaders: Leaders, *, even: bool = True) -> NDArray[np.int32]:

@@ -36,9 +36,9 @@ from rebalance_lib.planner.compiled.give import give_smallest
 from rebalance_lib.planner.compiled.leaders import Leaders
 from rebalance_lib.planner.compiled.settle import repair_racks
 from rebalance_lib.planner.goals.min_topic_leaders import find_lacks
-from rebalance_lib.planner.leaders import even_leaders, without_ceiling
+from rebalance_lib.planner.leaders import even_leaders, sending_of
 from rebalance_lib.planner.modes.mandatory import settle_all
-from rebalance_lib.planner.order import electable
+from rebalance_lib.planner.order import electable, sending
 from rebalance_lib.planner.rebalance import shares_of, to_int
 from rebalance_lib.planner.resources import Resource
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace, carried_out, slots_of, spent, still_leading
@@ -104,6 +104,7 @@ class _Topics:
         self._work, self._moves, self._offsets = work, moves, layout.offsets
         self._may_lead = electable(work, layout)
         self._leader = still_leading(layout, work.leader)
+        self._sending = sending(work, layout)
         kept = (self._leader >= 0) & work.scope.excluded[self._leader]  # by excluded brokers, with all they lead
         self._movable: Bools = work.scope.movable & ~kept
 
@@ -136,7 +137,7 @@ class _Topics:
         while self._moves and len(lacking := np.flatnonzero((counts < low) & ~refused)):
             d = int(lacking[np.argmin(counts[lacking])])
             spare = self._spare(rows, counts, low)
-            open_rows = by_size[self._movable[by_size] & (self._leader[by_size] >= 0)]
+            open_rows = by_size[self._movable[by_size] & (self._leader[by_size] >= 0) & self._can_send(by_size, d)]
             slot, p = give_smallest(self._work.state, open_rows[spare[self._leader[open_rows]]], d)
             if slot < 0:
                 refused[d] = True
@@ -152,6 +153,13 @@ class _Topics:
         self._may_lead[slot] = 1
         self._leader[p] = d
 
+    def _can_send(self, rows: Rows, d: int) -> Bools:
+        """By partition: whether a broker could lead it, too, within its network capacity."""
+        sent, base, most = self._sending
+        now = base[d] + sent[self._leader == d].sum()
+        fits: Bools = now + sent[rows] <= most[d]
+        return fits
+
     def _hand_over(self, rows: Rows, low: NDArray[np.int64]) -> NDArray[np.int64]:
         """Hand leadership over until nobody can be given more; returns by broker how many it leads."""
         slots = slots_of(self._offsets, rows)
@@ -161,7 +169,7 @@ class _Topics:
         while True:  # a search for chains that was cut short goes on from where it came to
             limits = (low.astype(np.float64), low, np.full(len(low), len(rows) + 1), np.zeros(len(low), np.int64))
             now = (self._leader[rows].copy(), self._movable[rows].astype(np.uint8))
-            found = even_leaders(Leaders(*where, *now, *limits, *without_ceiling(len(rows), len(low))))
+            found = even_leaders(Leaders(*where, *now, *limits, *sending_of(self._sending, rows, self._leader)))
             self._leader[rows] = np.where(found >= 0, found, self._leader[rows])
             counts = np.bincount(self._leader[rows][self._leader[rows] >= 0], minlength=len(low))
             lack = int(np.maximum(0, low - counts).sum())

@@ -125,7 +125,7 @@ class ClusterModel:
         internal = np.zeros(len(topics), np.bool_)
         internal[topic_of_row[rows["internal"].to_numpy(zero_copy_only=False)]] = True
 
-        brokers = _with_strangers(snapshot.brokers, rows["broker"]).sort_by("broker")
+        brokers = _with_unregistered(snapshot.brokers, rows["broker"]).sort_by("broker")
         ids = brokers["broker"].to_numpy().astype(np.int32)
         alive = brokers["alive"].to_numpy(zero_copy_only=False)
         rack, rack_names = _racks(brokers["rack"].to_pylist(), alive)
@@ -261,10 +261,10 @@ def _marked(
     return marks
 
 
-def _with_strangers(brokers: pa.Table, holders: pa.ChunkedArray) -> pa.Table:
+def _with_unregistered(brokers: pa.Table, holders: pa.ChunkedArray) -> pa.Table:
     """The registered brokers, and as dead ones those that hold replicas without being registered."""
-    strangers = sorted(set(pc.unique(holders).to_pylist()) - set(brokers["broker"].to_pylist()))
-    rows = [{"broker": b, "rack": None, "host": "", "port": 0, "alive": False, "log_dirs": []} for b in strangers]
+    unregistered = sorted(set(pc.unique(holders).to_pylist()) - set(brokers["broker"].to_pylist()))
+    rows = [{"broker": b, "rack": None, "host": "", "port": 0, "alive": False, "log_dirs": []} for b in unregistered]
     return pa.concat_tables([brokers, pa.Table.from_pylist(rows, schema=brokers.schema)])
 
 

@@ -181,18 +181,23 @@ class Outcome:
         request: Request | None = None,
         best: Mapping[str, float] | None = None,
         best_of_sets: Sequence[Mapping[str, float]] = (),
+        before: View | None = None,
     ) -> list[Verdict]:
-        """What each goal says of the plan; `best` has what any plan could come to, by goal, and for sets by set."""
-        asked = request or Request(Mode.BALANCE)
-        views = self.views(asked)
+        """What each goal says of the plan.
+
+        Args: `best` has what any plan could come to, by goal, and for sets by set; `before` is the cluster as it is, if
+        somebody has looked at it already.
+        """
+        request = request or Request(Mode.BALANCE)
+        views = self.views(request, before)
         if self.model.sets is None:
             return verdicts(*views, best or {})
-        return verdicts_by_set(*views, (part.views(asked) for part in self.of_sets), best_of_sets)
+        return verdicts_by_set(*views, (part.views(request) for part in self.of_sets), best_of_sets)
 
-    def views(self, request: Request) -> tuple[View, View]:
+    def views(self, request: Request, before: View | None = None) -> tuple[View, View]:
         """The cluster before and after."""
         layout = replace(self.placement.layout, bytes=self.bytes_after)
-        before = View(self.model, self.scope, request, Layout.of(self.model))
+        before = before or View(self.model, self.scope, request, Layout.of(self.model))
         return before, View(self.placement.model, self.scope, request, layout)
 
     @cached_property

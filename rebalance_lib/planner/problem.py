@@ -18,9 +18,9 @@ def problem_of(work: Workspace) -> Problem:
     model, scope, request = work.model, work.scope, work.request
     shares = shares_of(work)
     weight = dict(zip(work.resources, work.state.weight, strict=True))
-    asked = [one for one in work.resources if request.weight_of(one)]
+    pursued = [one for one in work.resources if request.weight_of(one)]
     rack = np.where(model.alive, model.rack, -1).astype(np.int32)
     layout = work.layout
     where = (layout.offsets, layout.broker, model.size, scope.movable, rack)
-    bands = tuple(Loads.within(str(one), weight[one], shares[one], request.tolerance_of(one)) for one in asked)
+    bands = tuple(Loads.within(str(one), weight[one], shares[one], request.tolerance_of(one)) for one in pursued)
     return Problem(*where, scope.gives, scope.takes, scope.leaves, bands)

@@ -53,5 +53,5 @@ def worse_racks(model: ClusterModel, layout: Layout, leaves: NDArray[np.bool_]) 
 def _least_fullest(brokers_in_rack: NDArray[np.int64], most_replicas: int) -> NDArray[np.int64]:
     """By number of replicas: the fewest that the fullest rack must hold of them."""
     levels = range(most_replicas + 1)
-    room = np.array([np.minimum(brokers_in_rack, level).sum() for level in levels])
-    return np.array([np.searchsorted(room, number) for number in levels], np.int64)
+    places = np.array([np.minimum(brokers_in_rack, level).sum() for level in levels])
+    return np.array([np.searchsorted(places, number) for number in levels], np.int64)

@@ -20,7 +20,7 @@ from rebalance_lib.planner.compiled.polish import polish
 from rebalance_lib.planner.compiled.settle import repair_racks
 from rebalance_lib.planner.compiled.shift import Wanted, shift
 from rebalance_lib.planner.order import leader_shares, order_lists
-from rebalance_lib.planner.resources import Resource, weights
+from rebalance_lib.planner.resources import Resource, weights, with_unknown
 from rebalance_lib.planner.shares import Exchange, band, even_shares, exchange
 from rebalance_lib.planner.workspace import Placement, Workspace
 
@@ -72,17 +72,13 @@ def _share(work: Workspace, number: int, *, fair: bool) -> Floats:
     """The shares of a resource that follows from where replicas are."""
     model, scope, load, of_copy = work.model, work.scope, work.state.load[number], work.state.weight[number]
     stays = model.alive & ~scope.leaves
-    part = weights(model, work.resources[number])
-    unknown = np.isnan(part) & stays
+    part, keeps = with_unknown(np.where(stays, weights(model, work.resources[number]), 0.0), load)
     at_least, at_most = np.zeros(model.brokers), np.full(model.brokers, np.inf)
     if not fair:
         at_least = np.where(scope.gives, work.immovable(number), load)
         at_most = np.where(scope.takes, np.inf, load)
-    if unknown.any():
-        had, known = work.present(number), part[stays & ~unknown]
-        part = np.where(unknown, known.min() if len(known) else 1.0, part)
-        at_least, at_most = np.where(unknown & (had > 0), had, (at_least, at_most))
-    part, at_least = np.where(stays, part, 0.0), np.where(stays, at_least, 0.0)
+    at_least, at_most = np.where(keeps, load, (at_least, at_most))
+    at_least = np.where(stays, at_least, 0.0)
     return even_shares(
         float(load[stays].sum()) + float(of_copy[work.unassigned].sum()),
         part,
@@ -100,14 +96,15 @@ def rebalance(work: Workspace) -> Placement:
     from where the plan leads to, begins with a pass that changes nothing. Every pass but the last one lessens crowded
     racks, unevenness or leaders too many or too few, in this order, so that there is a last one.
     """
+    work = _leveled(work)
+    placement = order_lists(work)
     for _ in range(REPEATS):
-        start, leader = work.layout, work.leader
-        work = _leveled(work)
-        placement = order_lists(work)
-        same = placement.layout.is_like(start) and np.array_equal(placement.leader, leader)
-        if same or work.request.limited or _settled(work, placement):
+        if work.request.limited or _settled(work, placement):
             break
-        work = work.resumed(placement.layout, placement.leader)
+        work = _leveled(work.resumed(placement.layout, placement.leader))
+        if work.layout.is_like(placement.layout):
+            break  # lists are in order already
+        placement = order_lists(work)
     return placement
 
 
@@ -126,11 +123,10 @@ def _leveled(work: Workspace) -> Workspace:
             break
         # What gains too little is not begun: it would be moved for nothing. The gain is measured by fair shares: where
         # data flows one way only, the others drift with every pass.
-        fair = shares_of(work, fair=True)
-        start, before = work.layout, unevenness(work, fair)
+        start, before = work.layout, out_of_balance(work)
         level(work, shares)
         polish_few(work, shares)
-        gained, layout = before - unevenness(work, fair), work.settled_layout()
+        gained, layout = before - out_of_balance(work), work.settled_layout()
         if gained <= uneven * least_gain(work.request) or layout is None:
             return work.resumed(start, work.leader)
         if work.request.limited:
@@ -323,6 +319,14 @@ def _excess(work: Workspace, load: NDArray[Any], share: Floats, low: Floats, hig
     above = np.where(work.scope.gives, np.maximum(0, load - high), 0)
     below = np.where(work.scope.takes, np.maximum(0, low - load), 0)
     return float(((above + below) / np.maximum(share, 1.0))[share > 0].sum())
+
+
+def out_of_balance(work: Workspace) -> float:
+    """The unevenness by fair shares, which follows from the layout alone: what lessens it never comes back.
+
+    Shares of brokers whose capacity is not known change with what they have.
+    """
+    return unevenness(work, shares_of(work, fair=True))
 
 
 def unevenness(work: Workspace, shares: Shares) -> float:

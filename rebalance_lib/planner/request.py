@@ -74,6 +74,8 @@ NEEDS_TOPICS = frozenset({Mode.TOPICS, Mode.REPLICATION_FACTOR, Mode.PARTITIONS}
 NEEDS_BROKERS = EMPTYING | {Mode.DEMOTE}
 WHOLE_BROKERS = frozenset({Mode.DRAIN, Mode.REPLACE, Mode.REPAIR, Mode.DEMOTE, Mode.DRAIN_LOG_DIRS})
 """Modes that internal topics are part of: a broker or a log dir that holds or leads some is not ready to be stopped."""
+PLACING = frozenset({Mode.REPLACE, Mode.KAFKA})
+"""Modes that say themselves where each replica goes, whatever networks can take."""
 BALANCING = frozenset({Mode.BALANCE, Mode.EXPAND, Mode.TOPICS})
 
 

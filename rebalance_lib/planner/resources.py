@@ -13,8 +13,8 @@ are known; CPU where, besides, somebody has said how many cores a broker has.
 
 Each resource has capacities of its own: log dirs for disk, and for all of them what the cluster's file or
 ``--capacities`` says. Where none is given, all brokers count the same. A broker whose capacity is not known, while it
-is of others, keeps what it has: its load changes nobody's share. It is assumed to be as small as the smallest one
-known if it has nothing yet.
+is of others, is always at its share: nothing moves for its sake, and the others share out what they have themselves. It
+is assumed to be as small as the smallest one known if it has nothing yet.
 
 Example: disks of 16, 16, 4 and 4 TB and no other capacities: of 400 GB each broker's share is 160, 160, 40 and 40; of
 240 leaders each broker's share is 60.
@@ -56,6 +56,7 @@ class Resource(StrEnum):
 
 HELD = (Resource.DISK, Resource.REPLICAS, Resource.NETWORK_IN)
 LED = (Resource.LEADERS, Resource.NETWORK_OUT, Resource.CPU)
+FOLLOWED = (*HELD, Resource.CPU)  # what a replica takes, whoever leads
 CAPACITIES = (Resource.DISK, Resource.NETWORK_IN, Resource.NETWORK_OUT, Resource.CPU)
 
 
@@ -104,11 +105,23 @@ def weights(model: ClusterModel, resource: Resource) -> Floats:
     return np.asarray(given / np.nanmean(given[model.alive]), np.float64)
 
 
-def shared_out(total: float, part: Floats, unknown: NDArray[np.bool_], has: Floats) -> Floats:
-    """By broker: its share of a load; one whose part is not known has what it has, and the others share the rest."""
-    known = np.where(unknown, 0.0, part)
-    rest = max(0.0, total - float(has[unknown].sum()))
-    return np.where(unknown, has, known / max(float(known.sum()), 1e-300) * rest)
+def with_unknown(part: Floats, load: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """The rule for brokers whose part is not known, NaN: all parts, and by broker whether its share is its load.
+
+    It is the load in the layout that is looked at, not that before the plan: shares then follow from the layout alone,
+    and planning again sees the same.
+    """
+    unknown = np.isnan(part)
+    known = part[~unknown & (part > 0)]
+    return np.where(unknown, known.min() if len(known) else 1.0, part), unknown & (load > 0)
+
+
+def shared_out(total: float, part: Floats, load: Floats) -> Floats:
+    """By broker: its share of a load; those whose part is not known keep theirs, and the others share the rest."""
+    part, keeps = with_unknown(part, load)
+    part = np.where(keeps, 0.0, part)
+    rest = max(0.0, total - float(load[keeps].sum()))
+    return np.where(keeps, load, part / max(float(part.sum()), 1e-300) * rest)
 
 
 def unknown_capacities(model: ClusterModel) -> dict[Resource, list[int]]:

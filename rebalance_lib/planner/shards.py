@@ -36,6 +36,7 @@ from rebalance_lib.planner.rebalance import (
     Shares,
     least_gain,
     level,
+    out_of_balance,
     polish_few,
     rebalance,
     shares_of,
@@ -100,10 +101,10 @@ def plan_shard(model: ClusterModel, scope: Scope, request: Request, number: int)
     below = work.state.ceiling - work.state.load
     del work  # as large as the whole cluster
     shard = Shard.of(model, scope, number, count)
-    asked = replace(
+    part = replace(
         request, byte_budget=_part(request.byte_budget, count), move_budget=_part(request.move_budget, count)
     )
-    work = Workspace.of(shard.model, shard.scope, asked, Layout.of(shard.model), shard.model.leader)
+    work = Workspace.of(shard.model, shard.scope, part, Layout.of(shard.model), shard.model.leader)
     work.state.free[:] = np.where(free > 0, free // count, free)
     work.state.ceiling[:] = work.state.load + np.where(below > 0, below / count, below)
     own = _shared_out(shares, loads, _loads(work), count)
@@ -138,8 +139,7 @@ def join(model: ClusterModel, scope: Scope, request: Request, parts: Sequence[La
         work = _resumed(model, scope, request, layout)
     if request.limited:
         polish_few(work, shares)
-    fair = shares_of(start, fair=True)
-    gained = unevenness(start, fair) - unevenness(work, fair)
+    gained = out_of_balance(start) - out_of_balance(work)
     if gained <= unevenness(start, shares) * least_gain(request):
         return rebalance(start)  # what shards gained too little by is not begun, as without them
     # Mostly all bands are reached by now, and the last pass only sees to the leaders.

@@ -74,14 +74,13 @@ def exchange(
     *,
     givers: NDArray[np.bool_],
     takers: NDArray[np.bool_],
-    aim: float = AIM,
     limit: float = np.inf,
 ) -> Exchange:
     """The least that has to change hands to come within a part of the tolerance, or as much of it as the limit allows.
 
     Nothing changes hands while all who may give or take are within the tolerance.
     """
-    aim *= tolerance
+    aim = AIM * tolerance
     needed = 0.0
     if np.any((load > share * (1 + tolerance) + 0.5) & givers):
         needed = np.maximum(0, load - share * (1 + aim))[givers].sum()

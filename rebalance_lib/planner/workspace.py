@@ -11,7 +11,7 @@ import numpy as np
 from rebalance_lib.plan.columns import Lists
 from rebalance_lib.planner.compiled.compare import compare, follow, stay_in_place
 from rebalance_lib.planner.compiled.moves import BROKER, PARTITION, SLOT, State
-from rebalance_lib.planner.compiled.sums import fill, held_by_topic, sums
+from rebalance_lib.planner.compiled.sums import fill, held_by_topic, sums, sums_of_partitions
 from rebalance_lib.planner.model import NO_LIMIT, ClusterModel
 from rebalance_lib.planner.resources import Resource, known_resources, per_replica
 
@@ -150,13 +150,6 @@ class Workspace:
         free = before + held_by_dir(model) - held_by_dir(model, layout)
         return None if np.any((free < 0) & (free < before)) else layout
 
-    def present(self, number: int) -> NDArray[np.float64]:
-        """By broker: what it holds of a resource as the cluster is, whatever has been moved here."""
-        if number == 0:
-            return sum_by(self.model.broker, self.model.bytes, self.model.brokers).astype(np.float64)
-        known = self.state.weight[number][: self.model.partitions]
-        return load_by_broker(Layout.of(self.model), known[: len(self.model.offsets) - 1], self.model.brokers)
-
     def immovable(self, number: int) -> NDArray[np.float64]:
         """By broker: what it holds of a resource in replicas that may not move."""
         if self.scope.movable.all():
@@ -219,10 +212,21 @@ def carried_out(model: ClusterModel, layout: Layout) -> ClusterModel:
 
 def spent(model: ClusterModel, placement: Placement) -> tuple[int, int]:
     """Bytes and replicas that a placement copies."""
-    layout = placement.layout
-    arrives, _, _ = compare(model.offsets, model.broker, model.log_dir, layout.offsets, layout.broker, layout.log_dir)
-    partition = np.repeat(np.arange(placement.model.partitions), np.diff(layout.offsets))[arrives]
-    return int(placement.model.size[partition].sum()), len(partition)
+    return copied(placement.model, Layout.of(model), placement.layout)
+
+
+def copied(model: ClusterModel, before: Layout, after: Layout) -> tuple[int, int]:
+    """Bytes and replicas that are copied from one layout to another; the model has the partitions of the second."""
+    arrives, _, _ = compare(before.offsets, before.broker, before.log_dir, after.offsets, after.broker, after.log_dir)
+    partition = np.repeat(np.arange(model.partitions), np.diff(after.offsets))[arrives]
+    return int(model.size[partition].sum()), len(partition)
+
+
+def hosts(model: ClusterModel, layout: Layout) -> NDArray[np.bool_]:
+    """By partition and broker: whether it has a replica there."""
+    has = np.zeros((model.partitions, model.brokers), np.bool_)
+    has[model.slot_partition, layout.broker] = True
+    return has
 
 
 def slots_of(offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -252,9 +256,8 @@ def sum_by(index: NDArray[np.integer], values: NDArray[np.integer], size: int) -
 
 def load_by_broker(layout: Layout, weight: NDArray[np.float64], brokers: int) -> NDArray[np.float64]:
     """What each broker holds of a load that each replica of a partition weighs."""
-    placed = layout.broker >= 0
-    of_slot = np.repeat(weight, np.diff(layout.offsets))
-    return np.bincount(layout.broker[placed], of_slot[placed], minlength=brokers).astype(np.float64)
+    summed: NDArray[np.float64] = sums_of_partitions(layout.offsets, layout.broker, weight, brokers)
+    return summed
 
 
 def free_bytes(model: ClusterModel, max_fill: float) -> NDArray[np.int64]:

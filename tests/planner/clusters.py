@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from rebalance_lib.planner import ClusterModel, candidates
+from rebalance_lib.planner import ClusterModel
+from rebalance_lib.planner.candidates import candidates
 from rebalance_lib.topology import BROKERS, REPLICAS, BrokerSets, Snapshot, TopicPartition
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ import highspy
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
 
     Lists = list[tuple[int, ...]]
@@ -24,43 +25,68 @@ MAX_FILL = 0.9
 LEADER_IN, LEADER_OUT, FOLLOWER_IN = 0.7, 0.15, 0.15
 CAPACITY_OF = {"disk": "disk", "network_in": "network_in", "network_out": "network_out", "cpu": "cpu"}
 HELD, LED = ("disk", "network_in", "replicas"), ("leaders", "network_out", "cpu", "topic_leaders", "failover")
-GAP = 1e-4  # of the objective: what HiGHS need not prove
+HARD = ("racks", "capacity")
+GOALS = (*HELD, *LED, *HARD)
+ROUNDING = 1e-6
+GAP = 5e-4  # of the objective: what HiGHS need not prove
 NODES = 2_000
 
 
 def random_cluster(random: Random) -> dict[str, Any]:
-    """Up to 10 brokers and 60 partitions: odd sizes, racks or none, capacities or none, rates or none."""
-    brokers = random.randint(2, 10)
-    racks = random.choice([0, 0, 2, 3, 4])
-    factor = random.randint(1, min(3, brokers))
-    hosts: list[dict[str, Any]] = [{"id": 1 + n} for n in range(brokers)]
-    for n, host in enumerate(hosts):
-        if racks:
-            host["rack"] = f"r{n % racks if random.random() < 0.8 else 0}"
-    draw = random.choice(
-        [
-            lambda: int(random.lognormvariate(10, 1.5)),
-            lambda: random.randint(1, 1000),
-            lambda: random.choice([100, 200, 300]),
-            lambda: random.choice([0, 7, 50, 5000]),
-        ]
-    )
-    popular = [random.choice([1, 1, 4]) for _ in hosts]
-    partitions = []
-    rates = random.random() < 0.7
-    count, topic = random.randint(1, 60), 0
+    """Up to 10 brokers and 60 partitions, in every second case nearly as many.
+
+    Sizes, rates and capacities are odd, alike, 0 or not there; racks are even, uneven or not there; topics have one
+    replication factor or several, of up to 5; a cluster is skewed or nearly even; a broker may be cordoned, or lead
+    what it is not the preferred leader of.
+    """
+    large = random.random() < 0.5
+    hosts: list[dict[str, Any]] = [{"id": 1 + n} for n in range(random.randint(7 if large else 2, 10))]
+    _give_racks(random, hosts)
+    size, rate = random.choice(_SIZES), random.choice([None, *_RATES])
+    popular = [random.choice([1, 1, 4]) for _ in hosts] if random.random() < 0.6 else [1] * len(hosts)
+    factors = random.choice([[1], [2], [3], [3], [1, 2, 3], [2, 3, 4, 5]])
+    partitions: list[dict[str, Any]] = []
+    count, topic = random.randint(40 if large else 1, 60), 0
     while len(partitions) < count:
+        factor = min(random.choice(factors), len(hosts))
         for number in range(min(random.choice([1, 3, 12, 40]), count - len(partitions))):
             replicas = _drawn(random, hosts, popular, factor)
-            one = {"topic": f"t{topic}", "partition": number, "replicas": replicas, "size": draw()}
-            if rates:
-                one |= {"write_rate": round(random.lognormvariate(5, 1.2), 1)}
-                one |= {"read_rate": round(one["write_rate"] * random.choice([0, 1, 2, 5]), 1)}
+            one = {"topic": f"t{topic}", "partition": number, "replicas": replicas, "size": size(random)}
+            if random.random() < 0.1:
+                one["leader"] = random.choice(replicas)
+            if rate is not None:
+                written = rate(random)
+                one |= {"write_rate": written, "read_rate": round(written * random.choice([0, 1, 2, 5]), 1)}
             partitions.append(one)
         topic += 1
     if random.random() < 0.5:
         _give_capacities(random, hosts, partitions)
+    if random.random() < 0.1:
+        random.choice(hosts)["cordoned"] = True
     return {"brokers": hosts, "partitions": partitions}
+
+
+_SIZES: tuple[Callable[[Random], int], ...] = (
+    lambda random: int(random.lognormvariate(10, 1.5)),
+    lambda random: random.randint(1, 1000),
+    lambda random: random.randint(900, 1100),
+    lambda random: random.choice([100, 200, 300]),
+    lambda random: random.choice([0, 7, 50, 5000]),
+    lambda _: 1 << 30,
+)
+_RATES: tuple[Callable[[Random], float], ...] = (
+    lambda random: round(random.lognormvariate(5, 1.2), 1),
+    lambda random: round(random.uniform(90, 110), 1),
+    lambda random: random.choice([0.0, 100.0, 100.0, 1000.0]),
+)
+
+
+def _give_racks(random: Random, hosts: list[dict[str, Any]]) -> None:
+    racks = random.choice([0, 0, 2, 3, 4])
+    stray = random.choice([0.0, 0.2])
+    for n, host in enumerate(hosts):
+        if racks:
+            host["rack"] = f"r{0 if random.random() < stray else n % racks}"
 
 
 def _drawn(random: Random, hosts: list[dict[str, Any]], popular: list[int], factor: int) -> list[int]:
@@ -110,6 +136,10 @@ class Small:
         return {host["id"]: host.get("rack") for host in self.cluster["brokers"]}
 
     @property
+    def takes(self) -> dict[int, bool]:
+        return {host["id"]: not host.get("cordoned", False) for host in self.cluster["brokers"]}
+
+    @property
     def rows(self) -> list[dict[str, Any]]:
         return self.cluster["partitions"]
 
@@ -120,6 +150,14 @@ class Small:
     @property
     def disks(self) -> dict[int, int]:
         return {host["id"]: host["capacity"]["disk"] for host in self.cluster["brokers"] if "capacity" in host}
+
+    @property
+    def free(self) -> dict[int, int]:
+        """By broker whose disk is known: the bytes that may arrive beside all that is there now."""
+        held = Counter[int]()
+        for one in self.rows:
+            held.update(dict.fromkeys(one["replicas"], one["size"]))
+        return {id_: size - held[id_] - int(np.ceil(size * (1 - MAX_FILL))) for id_, size in self.disks.items()}
 
     def part(self, resource: str) -> dict[int, float]:
         """By broker: its part of a resource."""
@@ -163,12 +201,22 @@ class Optimum:
 
 
 class _Level:
-    """A program whose objective is a level that no load over its share exceeds, and that counts from a limit on."""
+    """A program whose objective is a level that no load over its share exceeds, and that counts from a limit on.
 
-    def __init__(self, limit: float) -> None:
+    It starts from what the plan has, and looks at nothing worse; what the plan has must be allowed here, too.
+    """
+
+    def __init__(self, limit: float, reached: float = np.inf) -> None:
         self.program = highspy.Highs()
         self.program.silent()
-        self.level = self.program.addVariable(lb=limit)
+        self.level = self.program.addVariable(lb=limit, ub=reached * (1 + ROUNDING), obj=1.0)
+        self._start: dict[int, float] = {}
+
+    def choose(self, allowed: dict[Any, bool]) -> dict[Any, Any]:
+        """A column for each key, all of them 0 or 1; as True in the plan, or not."""
+        columns = {key: self.program.addBinary() for key in allowed}
+        self._start |= {column.index: float(allowed[key]) for key, column in columns.items()}
+        return columns
 
     def add(self, terms: list[Any], fixed: float, share: float) -> None:
         if share > 0 and terms:
@@ -182,29 +230,31 @@ class _Level:
         options = {"threads": 1, "mip_rel_gap": GAP, "mip_max_nodes": NODES, "mip_feasibility_tolerance": 1e-9}
         for option, value in options.items():
             program.setOptionValue(option, value)
-        program.minimize(self.level)
+        index, value = np.array([*self._start], np.int32), np.array([*self._start.values()])
+        program.setSolution(len(index), index, value)
+        program.run()
+        if program.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+            raise AssertionError("the plan does what no plan may do")
         info = program.getInfo()
         return Optimum(float(info.mip_dual_bound), float(info.objective_function_value))
 
 
-def best(small: Small, goal: str, limit: float) -> Optimum:
-    """What the goal can at best come to, at least its limit."""
+def best(small: Small, goal: str, limit: float, reached: float) -> Optimum:
+    """What the goal can at best come to, at least its limit; the plan has reached so much."""
     if goal in {"disk", "network_in", "replicas", "capacity"}:
-        return _best_placement(small, goal, limit)
+        return _best_placement(small, goal, _Level(limit, reached))
     if goal == "racks":
-        return Optimum(limit, limit)
+        return _best_racks(small, _Level(limit, reached))
     if goal == "topic_leaders":
         return _best_topics(small, limit)
-    return _best_order(small, goal, limit)
+    return _best_order(small, goal, _Level(limit, reached))
 
 
-def _best_placement(small: Small, goal: str, limit: float) -> Optimum:
-    level = _Level(limit)
+def _best_placement(small: Small, goal: str, level: _Level) -> Optimum:
     program, ids = level.program, small.ids
-    holds = [{id_: program.addBinary() for id_ in ids} for _ in small.rows]
-    for after, mine in zip(small.after, holds, strict=True):
-        program.addConstr(program.qsum(mine.values()) == len(after))
-        if small.has_racks:
+    holds = _placements(small, level)
+    if small.has_racks:
+        for after, mine in zip(small.after, holds, strict=True):
             _keep_racks(small, program, after, mine)
     _keep_space(small, program, holds)
     resource = "disk" if goal == "capacity" else goal
@@ -216,19 +266,45 @@ def _best_placement(small: Small, goal: str, limit: float) -> Optimum:
     return level.least()
 
 
+def _best_racks(small: Small, level: _Level) -> Optimum:
+    """The fewest partitions that are in fewer racks than there are: brokers may be cordoned, or have no space."""
+    program, racks = level.program, set(small.rack.values())
+    holds, short = _placements(small, level), []
+    for after, mine in zip(small.after, holds, strict=True):
+        wanted = min(len(after), len(racks))
+        used = {rack: program.addBinary() for rack in racks}
+        for rack, is_used in used.items():
+            inside = program.qsum([column for id_, column in mine.items() if small.rack[id_] == rack])
+            program.addConstr(inside >= is_used)
+        short.append(program.addBinary())
+        program.addConstr(program.qsum(used.values()) + wanted * short[-1] >= wanted)
+    _keep_space(small, program, holds)
+    level.add([one / len(short) for one in short], 1.0, 1.0)
+    return level.least()
+
+
+def _placements(small: Small, level: _Level) -> list[dict[int, Any]]:
+    """By partition: a column for each broker. As many replicas as it has, and none that a cordoned broker would get."""
+    holds = [level.choose({id_: id_ in after for id_ in small.ids}) for after in small.after]
+    for row, mine in zip(small.rows, holds, strict=True):
+        level.program.addConstr(level.program.qsum(mine.values()) == len(row["replicas"]))
+        cordoned = [column for id_, column in mine.items() if not small.takes[id_] and id_ not in row["replicas"]]
+        if cordoned:
+            level.program.addConstr(level.program.qsum(cordoned) == 0)
+    return holds
+
+
 def _keep_space(small: Small, program: Any, holds: list[dict[int, Any]]) -> None:
-    """What arrives fits beside all that is there now."""
-    held, arriving = Counter[int](), defaultdict(list)
-    for one, mine in zip(small.rows, holds, strict=True):
-        for id_ in small.ids:
-            if id_ in one["replicas"]:
-                held[id_] += one["size"]
-            elif one["size"]:
+    """What arrives fits beside all that is there now; where a plan waits for space that it frees, as much as it has."""
+    arriving, planned = defaultdict(list), Counter[int]()
+    for one, after, mine in zip(small.rows, small.after, holds, strict=True):
+        for id_ in set(small.ids) - set(one["replicas"]):
+            if one["size"]:
                 arriving[id_].append(one["size"] * mine[id_])
+                planned[id_] += one["size"] * (id_ in after)
     for id_, terms in arriving.items():
-        if id_ in small.disks:
-            free = small.disks[id_] - held[id_] - int(np.ceil(small.disks[id_] * (1 - MAX_FILL)))
-            program.addConstr(program.qsum(terms) <= max(0, free))
+        if id_ in small.free:
+            program.addConstr(program.qsum(terms) <= max(0, small.free[id_], planned[id_]))
 
 
 def _keep_racks(small: Small, program: Any, after: tuple[int, ...], mine: dict[int, Any]) -> None:
@@ -253,7 +329,7 @@ def _best_topics(small: Small, limit: float) -> Optimum:
             continue
         even = float(np.ceil(len(lists) / len(small.ids)))
         level = _Level(0.0)
-        leads = [{id_: level.program.addBinary() for id_ in own} for own in lists]
+        leads = [level.choose({id_: id_ == own[0] for id_ in own}) for own in lists]
         for mine in leads:
             level.program.addConstr(level.program.qsum(mine.values()) == 1)
         for id_ in small.ids:
@@ -263,15 +339,17 @@ def _best_topics(small: Small, limit: float) -> Optimum:
     return Optimum(least, least)
 
 
-def _best_order(small: Small, goal: str, limit: float) -> Optimum:
+def _best_order(small: Small, goal: str, level: _Level) -> Optimum:
     resources = ["leaders", "network_out"] if goal == "failover" else [goal]
     resources = [one for one in resources if any(small.of_leader(one))]
-    level = _Level(limit)
     program = level.program
     columns = []
     for own in small.after:
         orders = list(permutations(own)) if goal == "failover" else [(id_,) for id_ in own]
-        seen = {(order[0], *_heirs(small, order)): program.addBinary() for order in orders}
+        planned = own if goal == "failover" else own[:1]
+        now = (own[0], *_heirs(small, planned))
+        keys = [(order[0], *_heirs(small, order)) for order in orders]
+        seen = level.choose({key: key == now for key in keys})
         program.addConstr(program.qsum(seen.values()) == 1)
         columns.append(seen)
     for resource in resources:

@@ -7,7 +7,8 @@ from itertools import permutations
 import pytest
 
 from bench.clusters import Parameters, generate
-from rebalance_lib.planner import ClusterModel, Mode, Request, candidates
+from rebalance_lib.planner import ClusterModel, Mode, Request
+from rebalance_lib.planner.candidates import candidates
 from tests.planner.clusters import choices, cluster, topic
 
 

@@ -25,7 +25,11 @@ FULL = cluster({id_: Host(disks={"/data": 100}) for id_ in (1, 2, 3)}, topic("or
         (THREE, {"mode": Mode.DRAIN, "brokers": (3,), "byte_budget": 5}, ["20 bytes", "byte budget is 5"]),
         (THREE, {"mode": Mode.DRAIN, "brokers": (3,), "move_budget": 1}, ["2 replicas", "move budget is 1"]),
         (THREE, {"mode": Mode.DRAIN, "brokers": (3,), "excluded_brokers": (3,)}, ["[3]", "excluded"]),
-        (FULL, {"mode": Mode.DRAIN, "brokers": (3,)}, ["no broker has room", "orders-2", "60 bytes", "max fill 0.9"]),
+        (
+            FULL,
+            {"mode": Mode.DRAIN, "brokers": (3,)},
+            ["no broker has disk space", "orders-2", "60 bytes", "max fill 0.9"],
+        ),
         (
             FULL,
             {"mode": Mode.LIGHT, "fill_level": 0.5},

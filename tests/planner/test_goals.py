@@ -12,7 +12,8 @@ import pytest
 import rebalance_lib
 from bench.clusters import Parameters, generate
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.planner import ClusterModel, Mode, Request, candidates
+from rebalance_lib.planner import ClusterModel, Mode, Request
+from rebalance_lib.planner.candidates import candidates
 from rebalance_lib.planner.goals import GOALS
 from rebalance_lib.planner.request import DEFAULT_GOALS, OWN_TOLERANCE
 from tests.planner.clusters import cluster, planned, topic

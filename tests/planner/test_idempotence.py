@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bench.clusters import Parameters, generate
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.planner import ClusterModel, Mode, Request, candidates
-from rebalance_lib.topology import Snapshot
-from tests.planner.clusters import odd_clusters, planned
+from rebalance_lib.planner import ClusterModel, Mode, Request, Scope
+from rebalance_lib.planner.candidates import FULL, candidate, candidates
+from rebalance_lib.planner.request import OF_TOLERANCE, OWN_TOLERANCE
+from rebalance_lib.topology import Capacities, Snapshot
+from tests.planner.clusters import DISK, Host, cluster, odd_clusters, planned, topic
 from tests.planner.examples import EXAMPLES
 
 AGAIN = [mode for mode in Mode if mode is not Mode.REPLACE]
@@ -35,18 +39,23 @@ def options_for(mode, before):
     }.get(mode, {})
 
 
+def carried_out_for_good(before, request):
+    """The plan of a request and the cluster after it, in which planning again finds nothing; None if it is refused."""
+    assume(before.partitions)
+    try:
+        first = planned(before, request)
+    except InvalidInputError:
+        return None
+    after = before.after(first.plan)
+    assert planned(after, request).plan.as_dict() == {}
+    return first, after
+
+
 @pytest.mark.parametrize("mode", AGAIN)
 @settings(max_examples=EXAMPLES)
 @given(before=odd_clusters(sizes=st.one_of(st.integers(0, 30), st.integers(1, 1000)), alike=True))
 def test_planning_again_after_a_plan_finds_nothing_to_do(mode, before):
-    assume(before.partitions)
-    request = Request(mode=mode, **options_for(mode, before))
-    try:
-        first = planned(before, request)
-    except InvalidInputError:
-        return
-    after = before.after(first.plan)
-    assert planned(after, request).plan.as_dict() == {}
+    carried_out_for_good(before, Request(mode=mode, **options_for(mode, before)))
 
 
 BUDGETED = (Mode.BALANCE, Mode.EXPAND, Mode.TOPICS, Mode.DRAIN, Mode.DISKS, Mode.LIGHT, Mode.REPAIR)
@@ -59,14 +68,9 @@ BUDGETED = (Mode.BALANCE, Mode.EXPAND, Mode.TOPICS, Mode.DRAIN, Mode.DISKS, Mode
     budget=st.sampled_from([{"byte_budget": 1 << 61}, {"move_budget": 10_000}]),
 )
 def test_a_budget_that_does_not_bind_changes_nothing(mode, before, budget):
-    assume(before.partitions)
     request = Request(mode=mode, **options_for(mode, before), **budget)
-    try:
-        first = planned(before, request)
-    except InvalidInputError:
-        return
-    assert first.plan.digest == planned(before, request.without_budgets()).plan.digest
-    assert planned(before.after(first.plan), request).plan.as_dict() == {}
+    if found := carried_out_for_good(before, request):
+        assert found[0].plan.digest == planned(before, request.without_budgets()).plan.digest
 
 
 @pytest.mark.parametrize("shards", [1, 3])
@@ -129,3 +133,67 @@ def test_the_same_seed_gives_the_same_plans(mode):
     snapshot = generate(Parameters(scenario="skew", partitions=300, brokers=9)).snapshot()
     first, second = (candidates(ClusterModel.of(snapshot), Request(mode=mode, seed=3)) for _ in range(2))
     assert [one.plan.digest for one in first] == [one.plan.digest for one in second]
+
+
+UNKNOWN = 0.3  # of capacities
+NETWORKS = {"network_in": 10**9, "network_out": 3 * 10**9, "cpu": 8}
+
+
+class Partly:
+    """A cluster with rates, in which about a third of all capacities is not known, and a request with any goals."""
+
+    def __init__(self, seed):
+        random = Random(seed)
+        self.ids = range(1, random.randint(4, 9) + 1)
+        racks = random.choice([None, 2, 3])
+        hosts = {
+            id_: Host(f"r{id_ % racks}" if racks else None, disks={DISK: self.drawn(random, 4 * 10**9)})
+            for id_ in self.ids
+        }
+        weight = {id_: random.uniform(0.2, 2) for id_ in self.ids}
+        copies = random.randint(1, 3)
+        lists = [
+            sorted(self.ids, key=lambda id_: random.random() ** (1 / weight[id_]))[:copies]
+            for _ in range(random.randint(8, 60))
+        ]
+        held = {}
+        for number in range(0, len(lists), 10):
+            some = lists[number : number + 10]
+            held |= topic(f"t{number}", some, [int(random.lognormvariate(16, 1.2)) for _ in some])
+        self.before = cluster(hosts, held)
+        self.rates = [random.lognormvariate(8, 1.3) for _ in self.before.partitions]
+        given = {id_: {one: self.drawn(random, least) for one, least in NETWORKS.items()} for id_ in self.ids}
+        self.capacities = {
+            id_: {one: value for one, value in of.items() if value} for id_, of in given.items() if any(of.values())
+        }
+        self.goals = tuple(random.sample([*OF_TOLERANCE, *OWN_TOLERANCE], random.randint(0, 6)))
+
+    @staticmethod
+    def drawn(random, least):
+        return None if random.random() < UNKNOWN else least * random.choice([1, 1, 2, 4])
+
+    def request(self, mode):
+        options = {Mode.DRAIN: {"brokers": (1,), "balance": True}, Mode.EXPAND: {"brokers": (self.ids[-1],)}}
+        return Request(mode, goals=self.goals, **options.get(mode, {}))
+
+    def plan(self, layout, request):
+        snapshot = Capacities.from_dict({"brokers": self.capacities}).apply(layout.snapshot())
+        names = list(layout.partitions)
+        loads = {
+            "topic": [name.topic for name in names],
+            "partition": pa.array([name.partition for name in names], pa.int32()),
+            "write_rate": self.rates,
+            "read_rate": self.rates[::-1],
+        }
+        model = ClusterModel.of(snapshot, pa.table(loads))
+        return candidate(model, Scope.of(model, request), request, FULL).plan
+
+
+@pytest.mark.parametrize("mode", [Mode.BALANCE, Mode.LEADERS, Mode.EXPAND, Mode.DRAIN])
+@settings(max_examples=EXAMPLES)
+@given(seed=st.integers(0, 1 << 32))
+def test_planning_again_finds_nothing_where_capacities_are_unknown_whatever_the_goals(mode, seed):
+    partly = Partly(seed)
+    request = partly.request(mode)
+    after = partly.before.after(partly.plan(partly.before, request))
+    assert partly.plan(after, request).as_dict() == {}

@@ -1,4 +1,4 @@
-"""One broker of hundreds has room: what must move finds it, wherever it is in the list."""
+"""One broker of hundreds has disk space: what must move finds it, wherever it is in the list."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from rebalance_lib.planner import ClusterModel, Mode, Request, candidates
+from rebalance_lib.planner import ClusterModel, Mode, Request
+from rebalance_lib.planner.candidates import candidates
 from tests.planner.clusters import GB, Host, choices, cluster, planned, topic
 from tests.planner.rules import arrivals, bytes_moved, racks_of
 

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.planner import ClusterModel, Mode, Request, candidates
+from rebalance_lib.planner import ClusterModel, Mode, Request
+from rebalance_lib.planner.candidates import candidates
 from rebalance_lib.topology import parse_cluster
 
 

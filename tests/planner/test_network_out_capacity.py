@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebalance_lib.planner import ClusterModel, Mode, Request, candidates
+from rebalance_lib.planner import ClusterModel, Mode, Request
+from rebalance_lib.planner.candidates import candidates
 from rebalance_lib.planner.resources import Resource
 from rebalance_lib.topology import parse_cluster
 from tests.planner.examples import EXAMPLES
@@ -88,3 +89,27 @@ def test_nobody_is_brought_above_and_planning_again_finds_nothing(request_, data
     after = one.plan.as_dict()
     again = [list(after.get((f"t{n % 3}", n), replicas)) for n, replicas in enumerate(lists)]
     assert planned(capacities, again, request_, rates)[0].plan.as_dict() == {}
+
+
+@pytest.mark.parametrize(("most", "sent"), [(15.0, 0), (45.0, 20)])
+@pytest.mark.parametrize("mode", [Mode.LEADERS, Mode.BALANCE])
+def test_a_least_number_of_leaders_brings_nobody_above_what_it_can_send(mode, most, sent):
+    request = Request(mode, min_topic_leaders=("t0=1",), goals=("leaders=9", "disk=9"))
+    _, _, after = planned({1: 1000.0, 2: most}, [[1, 2]] * 6, request)
+    assert after[2] == sent
+
+
+@pytest.mark.parametrize(("most", "sent"), [(15.0, 0), (45.0, 20)])
+def test_who_is_given_a_replica_to_lead_can_send_what_that_takes(most, sent):
+    request = Request(Mode.BALANCE, min_topic_leaders=("t0=1",), goals=("leaders=9", "disk=9"))
+    _, _, after = planned({1: 1000.0, 2: 1000.0, 3: most}, [[1, 2], [1, 2], [1, 2], [2, 1]] * 3, request)
+    assert after[3] == sent
+
+
+def test_leaders_of_a_topic_are_not_spread_beyond_what_a_broker_can_send():
+    request = Request(Mode.REPLICATION_FACTOR, topics=("t0",), replication_factor=2)
+    lists = [[1], [3], [3]] * 4 + [[2], [3], [3]]
+    _, _, spread = planned({1: None, 2: None, 3: 0.1}, lists, request)
+    assert spread[2] == 40
+    _, _, limited = planned({1: 1000.0, 2: 25.0, 3: 0.1}, lists, request)
+    assert limited[2] == 20

@@ -6,7 +6,8 @@ import pytest
 
 from bench.clusters import Parameters, generate
 from bench.score import score
-from rebalance_lib.planner import ClusterModel, Mode, Request, candidates
+from rebalance_lib.planner import ClusterModel, Mode, Request
+from rebalance_lib.planner.candidates import candidates
 
 MODES = {"expand": Mode.EXPAND, "decommission": Mode.DRAIN}
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rebalance_lib.planner.compiled.cache import compiled
+from rebalance_lib.planner.compiled.cache import compiled, inlined
 from rebalance_lib.planner.compiled.moves import (
     NOWHERE,
     affordable,
@@ -49,13 +49,14 @@ LEADS = 2.0  # times as dear is a replica that leads, unless its broker leads to
 
 
 class Downhill(NamedTuple):
-    """The brokers that take, in the order of `Receivers`, so that what each would gain is worked out side by side."""
+    """The brokers that take, in the order of `Receivers`, so that what each would gain is worked out side by side.
 
-    load: Any  # by resource and receiver, as all of them
-    low: Any
-    high: Any
+    In single precision, so that twice as many are: the best one is worked out once more before anything moves.
+    """
+
+    above: Any  # by resource and receiver, as the next two: how far it is above its aim, in tolerances
+    below: Any
     unit: Any
-    off: Any  # the square of what it is off its aim, in tolerances
     steepest: Any  # by resource and rack, and over all racks in the last column: the steepest slope
 
 
@@ -75,7 +76,7 @@ def descend(state, order, aim, price, most_leaders):
     place[receivers.brokers] = np.arange(len(receivers.brokers))
     downhill = look_down(state, aim, receivers)
     relief = 2 * np.maximum(0.0, load - high) * unit**2  # what a broker gains at most by a unit less of a load
-    gain = np.empty(len(receivers.brokers))
+    gain = np.empty(len(receivers.brokers), np.float32)
     moved = 0
     for p in order:
         if not partitions[p].movable:
@@ -101,8 +102,7 @@ def descend(state, order, aim, price, most_leaders):
                 w = weight[r, p]
                 above, below = load[r, s] - high[r, s], low[r, s] - load[r, s]
                 if above > -w or below > -w:
-                    u = unit[r, s]
-                    given += (max(0.0, above, below) * u) ** 2 - (max(0.0, above - w, below + w) * u) ** 2
+                    given += less_outside(aim, r, s, load[r, s], -w)
                 most += w * downhill.steepest[r, state.racks]
             if given + most <= cost:
                 continue
@@ -126,9 +126,14 @@ def descend(state, order, aim, price, most_leaders):
                     at = begin + np.argmax(gain[begin:end])
                     if gain[at] <= best:
                         break
-                    if fits(state, p, receivers.brokers[at], True):
-                        best, target = gain[at], receivers.brokers[at]
-                        break
+                    d = receivers.brokers[at]
+                    if fits(state, p, d, True):
+                        exact = given
+                        for r in range(resources):
+                            exact += less_outside(aim, r, d, load[r, d], weight[r, p])
+                        if exact > best:
+                            best, target = exact, d
+                            break
                     gain[at] = 0.0
             if target == NOWHERE or not affordable(state, p, slot):
                 continue
@@ -137,9 +142,9 @@ def descend(state, order, aim, price, most_leaders):
             for r in range(resources):
                 relief[r, s] = 2 * max(0.0, load[r, s] - high[r, s]) * unit[r, s] ** 2
                 relief[r, target] = 2 * max(0.0, load[r, target] - high[r, target]) * unit[r, target] ** 2
-            note(downhill, load[:, target], place[target], brokers[target].rack)
+            note(downhill, state, aim, target, place[target])
             if place[s] != NOWHERE:
-                note(downhill, load[:, s], place[s], own_rack)
+                note(downhill, state, aim, s, place[s])
             if moved % REFRESH == 0:
                 downhill = look_down(state, aim, receivers)
     return moved
@@ -151,32 +156,35 @@ def look_down(state, aim, receivers):
     resources, count = len(state.load), len(receivers.brokers)
     shape = (resources, count)
     downhill = Downhill(
-        np.empty(shape),
-        np.empty(shape),
-        np.empty(shape),
-        np.empty(shape),
-        np.empty(shape),
+        np.empty(shape, np.float32),
+        np.empty(shape, np.float32),
+        np.empty(shape, np.float32),
         np.zeros((resources, state.racks + 1)),
     )
     for at in range(count):
-        b = receivers.brokers[at]
-        downhill.low[:, at], downhill.high[:, at], downhill.unit[:, at] = aim.low[:, b], aim.high[:, b], aim.unit[:, b]
-        note(downhill, state.load[:, b], at, state.brokers[b].rack)
+        note(downhill, state, aim, receivers.brokers[at], at)
     return downhill
 
 
 @compiled
-def note(downhill, load, at, rack):
-    """Write down what a receiver holds now; the steepest slopes only grow by it."""
-    steepest = downhill.steepest
-    for r in range(len(load)):
-        lack = downhill.low[r, at] - load[r]
-        off = max(0.0, load[r] - downhill.high[r, at], lack) * downhill.unit[r, at]
-        slope = 2 * max(0.0, lack) * downhill.unit[r, at] ** 2
-        downhill.load[r, at] = load[r]
-        downhill.off[r, at] = off * off
+def note(downhill, state, aim, b, at):
+    """Write down how far a receiver is off its aim now; the steepest slopes only grow by it."""
+    steepest, rack = downhill.steepest, state.brokers[b].rack
+    for r in range(len(state.load)):
+        load, unit = state.load[r, b], aim.unit[r, b]
+        above, below = (load - aim.high[r, b]) * unit, (aim.low[r, b] - load) * unit
+        downhill.above[r, at], downhill.below[r, at], downhill.unit[r, at] = above, below, unit
+        slope = 2 * max(0.0, below) * unit
         steepest[r, rack] = max(steepest[r, rack], slope)
         steepest[r, -1] = max(steepest[r, -1], slope)
+
+
+@inlined
+def less_outside(aim, r, b, load, more):
+    """How much less a broker is outside of its aim, squared and in tolerances, with so much more of a load."""
+    above, below = load - aim.high[r, b], aim.low[r, b] - load
+    before, after = max(0.0, above, below), max(0.0, above + more, below - more)
+    return (before * before - after * after) * aim.unit[r, b] ** 2
 
 
 @compiled
@@ -184,11 +192,11 @@ def weigh(downhill, weight, given, gain, begin, end):
     """What a move gains with each of these receivers; a loop without a branch, so that several are done at once."""
     found = gain[begin:end]
     found[:] = given
+    zero = np.float32(0)
     for r in range(len(weight)):
-        w = weight[r]
-        load, low, high = downhill.load[r, begin:end], downhill.low[r, begin:end], downhill.high[r, begin:end]
-        unit, off = downhill.unit[r, begin:end], downhill.off[r, begin:end]
+        w = np.float32(weight[r])
+        above, below, unit = downhill.above[r, begin:end], downhill.below[r, begin:end], downhill.unit[r, begin:end]
         for at in range(len(found)):
-            above, below = load[at] + w - high[at], low[at] - load[at] - w
-            outside = max(0.0, above, below) * unit[at]
-            found[at] += off[at] - outside * outside
+            more = w * unit[at]
+            before, after = max(zero, above[at], below[at]), max(zero, above[at] + more, below[at] - more)
+            found[at] += before * before - after * after

@@ -41,8 +41,7 @@ class Leading(NamedTuple):
     ceiling: Any  # what no change brings a broker above; what is above already only comes down
     row: Any  # by partition: its topic's in the next two; -1 for none
     topic_leaders: Any  # by row and broker: how many of its partitions the broker leads
-    topic_high: Any  # by row, as the next one
-    topic_over: Any  # how many brokers lead more of it than that
+    topic_high: Any  # by row
     topic_weight: float  # what a leader too many of a topic counts, beside one tolerance
     fail_weight: Any  # by load that fails over: what a tolerance too much counts
     fail_unit: Any  # by load that fails over and survivor: 1 / (share * tolerance)
@@ -62,7 +61,6 @@ def count_all(leading):
     """Count every partition that has a replica, and nothing else."""
     leading.load[:] = leading.base
     leading.topic_leaders[:] = 0
-    leading.topic_over[:] = 0
     leading.inherited[:] = 0
     leading.inherited_by_rack[:] = 0
     for p in range(len(leading.movable)):
@@ -81,7 +79,7 @@ def order_replicas(leading, passes, strict):
     for _ in range(passes):
         before = changes
         for p in range(len(leading.movable)):
-            if not leading.movable[p] or is_calm(leading, p):
+            if not leading.movable[p] or is_calm(leading, p, 0):
                 continue
             begin, end = leading.offsets[p], leading.offsets[p + 1]
             take(leading, p, -1.0)
@@ -126,7 +124,7 @@ def swap_leaders(leading, looked):
             first[leading.broker[leading.offsets[p]]] = p
     swaps = 0
     for p in range(len(leading.movable)):
-        if not leading.movable[p] or is_calm(leading, p):
+        if not leading.movable[p] or is_calm(leading, p, 1):
             continue
         begin = leading.offsets[p]
         s = leading.broker[begin]
@@ -171,9 +169,8 @@ def helps(leading, p, q, s, d):
             return False
         if given > taken and leading.load[r, d] + given - taken > leading.ceiling[r, d]:
             return False
-        u, v = leading.unit[r, s] ** 2, leading.unit[r, d] ** 2
-        more += (outside(leading, r, s, taken) ** 2 - outside(leading, r, s, given) ** 2) * u
-        more += (outside(leading, r, d, given - taken) ** 2 - outside(leading, r, d, 0.0) ** 2) * v
+        more += more_outside(leading, r, s, given, taken)
+        more += more_outside(leading, r, d, 0.0, given - taken)
     return more <= 0.0
 
 
@@ -231,8 +228,7 @@ def unevenness(leading):
     leaders, others, survivors = 0.0, 0.0, 0.0
     for r in range(len(leading.load)):
         for b in range(leading.load.shape[1]):
-            load, unit = leading.load[r, b], leading.unit[r, b]
-            off = max(0.0, load - leading.high[r, b], leading.low[r, b] - load) * unit
+            off = outside(leading, r, b, 0.0) * leading.unit[r, b]
             if r == 0:
                 leaders += off * off
             else:
@@ -298,9 +294,6 @@ def take(leading, p, sign):
     row = leading.row[p]
     if row >= 0:
         leading.topic_leaders[row, leader] += int(sign)
-        least_over = leading.topic_high[row] + (1 if sign > 0 else 0)
-        if leading.topic_leaders[row, leader] == least_over:
-            leading.topic_over[row] += int(sign)
     next_one, next_rack = heir(leading, p, False), heir(leading, p, True)
     for r in range(len(leading.fail_weight)):
         if next_one >= 0:
@@ -315,10 +308,7 @@ def cost_of_leader(leading, p, b):
     leaders = 0.0
     rest = 0.0 if b == leading.leader[p] else CHANGE
     for r in range(len(leading.load)):
-        load, high, low = leading.load[r, b], leading.high[r, b], leading.low[r, b]
-        more = load + leading.weight[r, p]
-        before, after = max(0.0, load - high, low - load), max(0.0, more - high, low - more)
-        cost = (after * after - before * before) * leading.unit[r, b] ** 2
+        cost = more_outside(leading, r, b, 0.0, leading.weight[r, p])
         if r == 0:
             leaders += cost
         else:
@@ -366,31 +356,51 @@ def limit_by_rack(leading, r, rack, survivor, has):
 
 
 @inlined
-def is_calm(leading, p):
-    """Whether too little that the order of a list can change is outside of its limits for a change to be worth it."""
+def is_calm(leading, p, first):
+    """Whether no other order of a list is worth a change: it costs no less than this one does, as all others are.
+
+    Another order costs nothing at best; with another leader it costs the change, and gains where one leads too few.
+    Loads count from the first one on that is given: in a swap, numbers of leaders stay.
+    """
     begin, end = leading.offsets[p], leading.offsets[p + 1]
     leader, row = leading.broker[begin], leading.row[p]
-    off, inherited = 0.0, 0.0
-    for slot in range(begin, end):
-        b = leading.broker[slot]
-        for r in range(len(leading.load)):
-            load = leading.load[r, b]
-            off += (max(0.0, load - leading.high[r, b], leading.low[r, b] - load) * leading.unit[r, b]) ** 2
-        if row >= 0 and leading.topic_over[row] > 0:
-            over = max(0, leading.topic_leaders[row, b] - leading.topic_high[row])
-            off += leading.topic_weight * over * over
+    led, inherited, outside_now = 0.0, 0.0, 0.0
+    for r in range(first, len(leading.load)):
+        led += more_outside(leading, r, leader, -leading.weight[r, p], 0.0)
+    if row >= 0:
+        over = leading.topic_leaders[row, leader] - 1 - leading.topic_high[row]
+        if over >= 0:
+            led += leading.topic_weight * (2 * over + 1)
     if len(leading.fail_weight):
         next_one, next_rack, rack = heir(leading, p, False), heir(leading, p, True), leading.rack[leader]
         for r in range(len(leading.fail_weight)):
+            w = leading.weight[r, p]
             if next_one >= 0:
-                over = leading.inherited[leader, next_one, r]
-                over -= limit(leading, r, leader, next_one, leading.high[r, next_one])
-                inherited += leading.fail_weight[r] * (max(0.0, over) * leading.fail_unit[r, next_one]) ** 2
+                most = limit(leading, r, leader, next_one, leading.high[r, next_one])
+                over, unit = leading.inherited[leader, next_one, r] - most, leading.fail_unit[r, next_one]
+                outside_now += leading.fail_weight[r] * (max(0.0, over) * unit) ** 2
+                inherited += leading.fail_weight[r] * excess(over - w, w, unit)
             if next_rack >= 0 and rack >= 0:
-                over = leading.inherited_by_rack[r, rack, next_rack]
-                over -= limit_by_rack(leading, r, rack, next_rack, leading.high[r, next_rack])
-                inherited += leading.fail_weight[r] * (max(0.0, over) * leading.fail_unit[r, next_rack]) ** 2
-    return inherited <= LEAST and off + inherited <= CHANGE
+                most = limit_by_rack(leading, r, rack, next_rack, leading.high[r, next_rack])
+                over, unit = leading.inherited_by_rack[r, rack, next_rack] - most, leading.fail_unit[r, next_rack]
+                outside_now += leading.fail_weight[r] * (max(0.0, over) * unit) ** 2
+                inherited += leading.fail_weight[r] * excess(over - w, w, unit)
+    if outside_now > LEAST and inherited > LEAST_GAIN:
+        return False
+    least = CHANGE if leader == leading.leader[p] else 0.0
+    if led + inherited > least:
+        return False
+    for slot in range(begin + 1, end if first == 0 else begin):
+        gained = more_outside(leading, 0, leading.broker[slot], 0.0, leading.weight[0, p])
+        if led + inherited > CHANGE + gained:
+            return False
+    return True
+
+
+@inlined
+def more_outside(leading, r, b, before, after):
+    """How much more of a load is outside of its limits with so much more than now, instead of so much more."""
+    return (outside(leading, r, b, after) ** 2 - outside(leading, r, b, before) ** 2) * leading.unit[r, b] ** 2
 
 
 @inlined

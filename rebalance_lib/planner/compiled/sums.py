@@ -18,6 +18,17 @@ def sums(index, values, size):
 
 
 @compiled
+def sums_of_partitions(offsets, index, values, size):
+    """What each partition weighs, summed by the index of each of its slots; what has none, -1, is left out."""
+    total = np.zeros(size, np.float64)
+    for p in range(len(values)):
+        for slot in range(offsets[p], offsets[p + 1]):
+            if index[slot] >= 0:
+                total[index[slot]] += values[p]
+    return total
+
+
+@compiled
 def fill(partitions, slots, brokers, offsets, size, row, limit, leader, movable, broker, held, log_dir):
     """Fill empty records of partitions and slots, and count the loads of brokers: pages of memory are met once."""
     for p in range(len(size)):

@@ -100,7 +100,7 @@ def place_exactly(work: Workspace, passes: Callable[[Workspace], Placement], *, 
 
 def _improved(work: Workspace, passes: Callable[[Workspace], Placement], *, moves: bool) -> Placement:
     """One step: the passes, then better places, then better orders."""
-    found = passes(work.resumed(work.layout, work.leader))
+    found, ordered = passes(work.resumed(work.layout, work.leader)), False
     score = Score.of(work, found.layout)
     if moves:
         for look in (better_places, fewer_bytes):
@@ -113,8 +113,8 @@ def _improved(work: Workspace, passes: Callable[[Workspace], Placement], *, move
             if sends_too_much(work, placed.layout):
                 continue
             if now.beats(score) or (look is fewer_bytes and not score.beats(now)):
-                found, score = placed, now
-    return _ordered(work, found)
+                found, score, ordered = placed, now, True
+    return found if ordered else _ordered(work, found)
 
 
 def _ordered(work: Workspace, placed: Placement) -> Placement:

@@ -1,4 +1,4 @@
-"""Better orders of replica lists, by an integer program: who leads each partition, and who takes over.
+"""Better orders of replica lists, by `switches` and then by an integer program: who leads each, and who takes over.
 
 Columns: for each partition its possible leaders; where failures count, its leaders with the broker that takes over when
 the leader's broker dies, and the one that does when the leader's rack dies: nothing else of an order is seen by any
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rebalance_lib.planner.certificate.mip import IntegerProgram
+from rebalance_lib.planner.exact.switches import Choices, lowered
 from rebalance_lib.planner.goals import GOALS, View
 from rebalance_lib.planner.goals.balance import Balance
 from rebalance_lib.planner.goals.objective import GAIN, objective, weights_of
@@ -31,12 +32,16 @@ if TYPE_CHECKING:
     from rebalance_lib.planner.certificate.problem import Flags, Floats, Ints
 
 NODES = 10
-CHECKS = 60  # with 20, failover was over 0.1 % from the optimum on 5 of 30 random clusters, with 60 on none
+CHECKS, LEAST_CHECKS = 60, 20
+"""Shared by the goals. For one goal, 20 left network_out over 0.1 % on 9 of 148 random clusters; in a list each goal
+counts less, and 60 take three times as long as 20.
+"""
 GAP = 2e-4  # of the objective
 CHANGE = 1e-6  # of the objective: what another order of one list costs
 OUTSIDE = 2e-4  # of the objective: what a share outside of its band costs, over all brokers
 MOST_REPLICAS = 6  # of a partition whose order is looked at
 NOBODY = -1
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,27 @@ class _Option:
     heir: int  # once the leader's broker has died
     heir_of_rack: int  # once its rack has
     order: tuple[int, ...]  # slots
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A load in shares: columns, what each adds, and what is there anyway."""
+
+    goal: str
+    index: Ints
+    value: Floats
+    fixed: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Band:
+    """Between which limits a load should be, in shares."""
+
+    goal: str
+    index: Ints
+    value: Floats
+    low: float
+    high: float
 
 
 def better_orders(work: Workspace, layout: Layout) -> Layout | None:
@@ -60,11 +86,11 @@ class _Search:
         self._work, self._layout = work, layout
         self._view = View(work.model, work.scope, work.request, layout)
         self._weights, self._needed = weights_of(self._view), GAIN * objective(self._view)
-        self._level: dict[str, int] = {}
+        self._rows: list[_Row] = []
+        self._bands: list[_Band] = []
         names = [name for name in work.request.goal_tolerances if name in {*map(str, LED), "topic_leaders", "failover"}]
         measured = {name: GOALS[name].measure(self._view) for name in names}
         self._measure = {name: value for name, value in measured.items() if value is not None}
-        self._program = IntegerProgram()
 
     @property
     def can_gain(self) -> bool:
@@ -130,48 +156,93 @@ class _Search:
         return _Option(leader, next(iter(followers), NOBODY), next(iter(elsewhere), NOBODY), order)
 
     def best(self) -> Layout | None:
-        """Solve the program of the goals."""
-        self._columns = {
-            p: self._program.add_columns(np.zeros(len(options)), np.ones(len(options)), whole=True)
-            for p, options in self._options.items()
-        }
-        for columns in self._columns.values():
-            self._program.add_row(1, 1, columns, np.ones(len(columns)))
-        slack: list[tuple[Ints, float]] = []
+        """Switch orders one at a time, then solve the program of the goals from there."""
+        counts = [len(options) for options in self._options.values()]
+        begin: Ints = np.cumsum(counts, dtype=np.int64) - np.array(counts, np.int64)
+        self._columns = {p: first + np.arange(n) for p, first, n in zip(self._options, begin, counts, strict=True)}
         for name in self._measure:
-            self._level[name] = self._new_level(GOALS[name].limit(self._view))
             goal = GOALS[name]
             if isinstance(goal, Balance):
-                slack.append((self._balance(goal), self._weights[name]))
+                self._balance(goal)
             elif name == "failover":
                 self._failover()
             else:
                 self._topics()
-        cost = np.zeros(self._program.columns)
-        for name, level in self._level.items():
-            cost[level] = self._weights[name]
-        for columns, weight in slack:
+        choices = self._choices(np.repeat(np.arange(len(counts)), counts))
+        chosen = lowered(choices, begin, self._needed)
+        found = self._solved(choices, chosen)
+        chosen = chosen if found is None else found
+        return None if np.array_equal(chosen, begin) else self._laid_out(chosen)
+
+    def _choices(self, owner: Ints) -> Choices:
+        load = np.zeros((len(owner), len(self._rows)))
+        for number, row in enumerate(self._rows):
+            load[row.index, number] = row.value
+        names = list(self._measure)
+        return Choices(
+            owner,
+            load,
+            np.array([row.fixed for row in self._rows]),
+            np.array([names.index(row.goal) for row in self._rows], np.int64),
+            np.array([GOALS[name].limit(self._view) for name in names]),
+            np.array([self._weights[name] for name in names]),
+        )
+
+    def _solved(self, choices: Choices, chosen: Ints) -> Ints | None:
+        """Better choices than these, or None."""
+        levels = choices.levels(chosen)
+        most = float(choices.weight @ levels) - self._needed
+        if most < choices.weight @ choices.limit:
+            return None
+        program = IntegerProgram()
+        program.add_columns(np.zeros(len(choices.owner)), np.ones(len(choices.owner)), whole=True)
+        for columns in self._columns.values():
+            program.add_row(1, 1, columns, np.ones(len(columns)))
+        level = program.add_columns(choices.limit, np.full(len(levels), np.inf), whole=False)
+        self._add_rows(program, dict(zip(self._measure, level.tolist(), strict=True)))
+        program.add_row(-np.inf, most, level, choices.weight)
+        sides = [(self._add_band(program, band), self._weights[band.goal]) for band in self._bands]
+        cost = np.zeros(program.columns)
+        cost[level] = choices.weight
+        for columns, weight in sides:
             cost[columns] = OUTSIDE * weight / self._work.model.brokers
-        now = sum(self._weights[n] * max(v, GOALS[n].limit(self._view)) for n, v in self._measure.items())
-        index = np.array(list(self._level.values()))
-        self._program.add_row(-np.inf, now - self._needed, index, cost[index])
         for columns in self._columns.values():
             cost[columns[1:]] = CHANGE
-        return self._solved(cost)
-
-    def _solved(self, cost: Floats) -> Layout | None:
-        found = self._program.solve(cost, nodes=NODES, gap=GAP, checks=CHECKS)
+        found = program.solve(cost, nodes=NODES, gap=GAP, checks=max(LEAST_CHECKS, CHECKS // len(levels)))
         if found.chosen is None:
             return None
+        return np.array([columns[np.argmax(found.chosen[columns])] for columns in self._columns.values()])
+
+    def _add_rows(self, program: IntegerProgram, level: dict[str, int]) -> None:
+        """Loads are below the level of their goal; numbers are below a whole number, which is."""
+        whole: dict[tuple[str, float], int] = {}
+        for row in self._rows:
+            if not len(row.index) or row.fixed or np.ptp(row.value) > ROUNDING * row.value[0]:
+                index, value = np.append(row.index, level[row.goal]), np.append(row.value, -1.0)
+                program.add_row(-np.inf, -row.fixed, index, value)
+                continue
+            each = float(row.value[0])
+            key = row.goal, round(1 / each, 9)
+            if key not in whole:
+                whole[key] = int(program.add_columns(np.zeros(1), np.full(1, np.inf), whole=True)[0])
+                program.add_row(-np.inf, 0.0, np.array([whole[key], level[row.goal]]), np.array([each, -1.0]))
+            index, value = np.append(row.index, whole[key]), np.append(np.ones(len(row.index)), -1.0)
+            program.add_row(-np.inf, 0.0, index, value)
+
+    @staticmethod
+    def _add_band(program: IntegerProgram, band: _Band) -> Ints:
+        """Columns for what is outside of a band."""
+        sides = program.add_columns(np.zeros(2), np.full(2, np.inf), whole=False)
+        program.add_row(band.low, band.high, np.append(band.index, sides), np.append(band.value, [1.0, -1.0]))
+        return sides
+
+    def _laid_out(self, chosen: Ints) -> Layout:
         slots = np.arange(len(self._layout.broker))
-        for p, columns in self._columns.items():
-            order = self._options[p][int(np.argmax(found.chosen[columns]))].order
+        for p, column in zip(self._columns, chosen.tolist(), strict=True):
+            order = self._options[p][column - int(self._columns[p][0])].order
             slots[self._layout.offsets[p] : self._layout.offsets[p + 1]] = order
         layout = self._layout
         return replace(layout, broker=layout.broker[slots], bytes=layout.bytes[slots], log_dir=layout.log_dir[slots])
-
-    def _new_level(self, limit: float) -> int:
-        return int(self._program.add_columns(np.array([limit]), np.array([np.inf]), whole=False)[0])
 
     def _led(self, weight: Floats) -> dict[int, dict[int, float]]:
         """By broker: the columns that make it lead, and what each adds."""
@@ -182,14 +253,13 @@ class _Search:
                     found[one.leader][column] = float(weight[p])
         return found
 
-    def _below(self, terms: dict[int, float], fixed: float, share: float, level: int) -> None:
-        """A load over its share is below a level."""
-        index = np.array([*terms, level], np.int64)
-        value = np.array([*(load / share for load in terms.values()), -1.0])
-        self._program.add_row(-np.inf, -fixed / share, index, value)
+    def _below(self, goal: str, terms: dict[int, float], fixed: float, share: float) -> None:
+        """A load over its share is below the level of a goal."""
+        value = np.array([*terms.values()]) / share
+        self._rows.append(_Row(goal, np.array([*terms], np.int64), value, fixed / share))
 
-    def _balance(self, goal: Balance) -> Ints:
-        """Rows of a resource, and columns for what is outside of its bands."""
+    def _balance(self, goal: Balance) -> None:
+        """Rows of a resource, and its bands."""
         view, model, resource = self._view, self._work.model, goal.resource
         share, tolerance = view.share(resource), self._work.request.tolerance_of(resource)
         fixed = load_by_broker(self._layout, per_replica(model, resource), model.brokers)
@@ -197,16 +267,10 @@ class _Search:
         low, high = share * (1 - tolerance), share * (1 + tolerance)
         if resource is Resource.LEADERS:
             low, high = band(share, tolerance)
-        added = [np.empty(0, np.int64)]
         for b in np.flatnonzero(share > 0).tolist():
-            self._below(led[b], float(fixed[b]), float(share[b]), self._level[goal.name])
-            sides = self._program.add_columns(np.zeros(2), np.full(2, np.inf), whole=False)
-            index = np.append(np.array([*led[b]], np.int64), sides)
-            value = np.append(np.array([*led[b].values()]) / share[b], [1.0, -1.0])
-            edges = (low[b] - fixed[b]) / share[b], (high[b] - fixed[b]) / share[b]
-            self._program.add_row(*edges, index, value)
-            added.append(sides)
-        return np.concatenate(added)
+            self._below(goal.name, led[b], float(fixed[b]), float(share[b]))
+            row, edges = self._rows[-1], ((low[b] - fixed[b]) / share[b], (high[b] - fixed[b]) / share[b])
+            self._bands.append(_Band(goal.name, row.index, row.value, *edges))
 
     def _topics(self) -> None:
         """Rows of each topic with as many partitions as there are brokers."""
@@ -215,7 +279,7 @@ class _Search:
         for topic in np.flatnonzero(counts >= brokers).tolist():
             led = self._led((model.topic == topic).astype(np.float64))
             for terms in led.values():
-                self._below(terms, 0.0, float(np.ceil(counts[topic] / brokers)), self._level["topic_leaders"])
+                self._below("topic_leaders", terms, 0.0, float(np.ceil(counts[topic] / brokers)))
 
     def _failover(self) -> None:
         """Rows of each survivor of each death."""
@@ -253,4 +317,4 @@ class _Search:
         for b, own in terms.items():
             share = float(part[b]) / max(parts, 1e-300) * left
             if share > 0:
-                self._below(own, 0.0, share, self._level["failover"])
+                self._below("failover", own, 0.0, share)

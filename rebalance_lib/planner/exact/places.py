@@ -19,7 +19,7 @@ from rebalance_lib.planner.goals.objective import GAIN, objective, weights_of
 from rebalance_lib.planner.model import NO_LIMIT
 from rebalance_lib.planner.resources import Resource, per_replica
 from rebalance_lib.planner.shares import band
-from rebalance_lib.planner.workspace import Layout, Workspace
+from rebalance_lib.planner.workspace import Layout, Workspace, copied, hosts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,6 +60,9 @@ class _Search:
         self._limit = [one.limit(view) for one in self._goals]
         self._loads = [self._bands(view, one.resource) for one in self._goals]
         rack = np.where(model.alive, model.rack, -1).astype(np.int32)
+        self._has, self._had = hosts(model, layout), hosts(model, self._before)
+        # A broker that takes nothing, one that is cordoned or an old one in ``expand``, may still keep what it has.
+        self._allowed = self._has | self._had | scope.takes
         self._problem = Problem(
             layout.offsets,
             layout.broker,
@@ -67,13 +70,11 @@ class _Search:
             scope.movable,
             rack if model.has_racks else np.zeros_like(rack),
             scope.gives,
-            scope.takes,
+            scope.takes | np.any(self._had & ~self._has, axis=0),
             scope.leaves,
             tuple(self._loads),
         )
-        self._has, self._had = self._held(layout), self._held(self._before)
-        arrived = self._has & ~self._had
-        self.copied = int((arrived * model.size[:, None]).sum())
+        self.copied = copied(model, self._before, layout)[0]
 
     @property
     def can_gain(self) -> bool:
@@ -88,27 +89,22 @@ class _Search:
             low, high = band(share, tolerance)
         return Loads(str(resource), per_replica(view.model, resource), share, low, high)
 
-    def _held(self, layout: Layout) -> Flags:
-        has = np.zeros((self._work.model.partitions, self._work.model.brokers), np.bool_)
-        has[self._work.model.slot_partition, layout.broker] = True
-        return has
-
     def _program(self) -> tuple[Program, Floats]:
         """The rules, and the bytes that each column copies."""
-        program = Program(self._problem, led=False)
+        program = Program(self._problem, hosts=self._allowed)
         columns = program.columns
         replica = program.partition >= 0
-        copied = np.zeros(columns)
+        bytes_of = np.zeros(columns)
         arrives = replica & ~self._had[program.partition, program.broker]
-        copied[arrives] = self._work.model.size[program.partition[arrives]]
+        bytes_of[arrives] = self._work.model.size[program.partition[arrives]]
         free = free_by_broker(self._work)
         for b in np.flatnonzero(np.isfinite(free)).tolist():
-            index = np.flatnonzero((program.broker == b) & (copied > 0))
+            index = np.flatnonzero((program.broker == b) & (bytes_of > 0))
             if len(index):
-                unit = max(1.0, float(copied[index].max()))
-                program.add_row(-np.inf, float(free[b]) / unit, index, copied[index] / unit)
+                unit = max(1.0, float(bytes_of[index].max()))
+                program.add_row(-np.inf, float(free[b]) / unit, index, bytes_of[index] / unit)
         self._keep_below_ceilings(program)
-        return program, copied
+        return program, bytes_of
 
     def _keep_below_ceilings(self, program: Program) -> None:
         """No broker gets above its capacity of a network; one that is above it now gets nothing more."""
@@ -123,14 +119,14 @@ class _Search:
 
     def least_objective(self) -> Layout | None:
         """The program of the objective."""
-        program, copied = self._program()
+        program, bytes_of = self._program()
         levels, slack = [], []
         brokers = self._work.model.brokers
         for goal, loads, limit in zip(self._goals, self._loads, self._limit, strict=True):
             weight = self._weights[goal.name]
             slack.append((program.measure_band(loads, loads.low, loads.high), weight))
             levels.append((program.add_level(loads, limit), weight))
-        cost = np.append(copied, np.zeros(program.columns - len(copied)))
+        cost = np.append(bytes_of, np.zeros(program.columns - len(bytes_of)))
         cost *= BYTES / max(1.0, float(self._work.model.bytes.sum()))
         for level, weight in levels:
             cost[level] = weight
@@ -143,20 +139,19 @@ class _Search:
 
     def least_bytes(self) -> Layout | None:
         """The program of bytes."""
-        program, copied = self._program()
+        program, bytes_of = self._program()
         for loads, measure, limit in zip(self._loads, self._measure, self._limit, strict=True):
             held = np.where(loads.share > 0, self._problem.held(loads), 0.0)
             level = max(measure, limit) * loads.share
             program.keep_in_band(loads, np.minimum(loads.low, held), np.maximum(level, held))
-        unit = max(1.0, float(copied.max(initial=0)))
-        cost = np.append(copied, np.zeros(program.columns - len(copied))) / unit
+        unit = max(1.0, float(bytes_of.max(initial=0)))
+        cost = np.append(bytes_of, np.zeros(program.columns - len(bytes_of))) / unit
         index = np.flatnonzero(cost)
         program.add_row(-np.inf, self.copied / unit * (1 - BYTES_GAP), index, cost[index])
         layout = self._solved(program, cost, BYTES_GAP, BYTES_CHECKS)
         if layout is None:
             return None
-        moved = int((self._held(layout) & ~self._had).astype(np.int64).sum(axis=1) @ self._work.model.size)
-        return layout if moved < self.copied else None
+        return layout if copied(self._work.model, self._before, layout)[0] < self.copied else None
 
     def _solved(self, program: Program, cost: Floats, gap: float, checks: int) -> Layout | None:
         found = program.solve(cost, nodes=NODES, gap=gap, checks=checks)

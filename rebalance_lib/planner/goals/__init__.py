@@ -36,7 +36,7 @@ def verdicts(before: View, after: View, best: Mapping[str, float]) -> list[Verdi
 
     Args: `best` has by goal what any plan could come to, where that is known.
     """
-    found = (goal.verdict(before, after, best.get(goal.name)) for goal in _asked(after.request))
+    found = (goal.verdict(before, after, best.get(goal.name)) for goal in _goals_of(after.request))
     return [verdict for verdict in found if verdict is not None]
 
 
@@ -50,7 +50,7 @@ def verdicts_by_set(
     views = list(parts)
     bests = best or [{}] * len(views)
     found = []
-    for goal in _asked(after.request):
+    for goal in _goals_of(after.request):
         if goal.of_cluster:
             of_goal = [goal.verdict(before, after)]
         else:
@@ -62,6 +62,6 @@ def verdicts_by_set(
     return found
 
 
-def _asked(request: Request) -> list[Goal]:
+def _goals_of(request: Request) -> list[Goal]:
     hard = [goal for goal in GOALS.values() if goal.hard]
     return [*hard, *(GOALS[name] for name in request.goal_tolerances if name in GOALS)]

@@ -11,6 +11,13 @@ import numpy as np
 from rebalance_lib.planner.goals.goal import Goal, View
 from rebalance_lib.planner.resources import CAPACITIES, Resource
 
+_NAMED = 3
+_UNITS = {
+    Resource.DISK: "bytes that it may fill of its disk",
+    Resource.NETWORK_IN: "bytes per second that its network_in allows",
+    Resource.NETWORK_OUT: "bytes per second that its network_out allows",
+}
+
 
 class _Capacity(Goal):
     def measure(self, view: View) -> float | None:
@@ -18,12 +25,20 @@ class _Capacity(Goal):
         return max(fills) if fills else None
 
     def why(self, view: View) -> str:
-        found = {resource: self._fill(view, resource) or 0.0 for resource in CAPACITIES}
-        fullest = max(found, key=lambda one: found[one])
-        load, capacity = view.load(fullest), np.nan_to_num(view.model.capacity[fullest], nan=np.inf)
-        worst = int(np.argmax(np.where(view.stays, load / capacity, 0.0)))
-        allowed = f"{view.request.max_fill:.0%} of its disk" if fullest is Resource.DISK else f"its {fullest} capacity"
-        return f"broker {view.model.broker_ids[worst]} is above {allowed}: add brokers or capacity, or move less to it"
+        """Who is above what, by how much, the worst first."""
+        found = []
+        for resource in CAPACITIES:
+            if (self._fill(view, resource) or 0.0) > 1:
+                load, capacity = view.load(resource), view.model.capacity[resource]
+                most = capacity * (view.request.max_fill if resource is Resource.DISK else 1.0)
+                over = np.where(view.stays & np.isfinite(most), load / most, 0.0)
+                found += [(over[at], resource, at, load[at], most[at]) for at in np.flatnonzero(over > 1)]
+        listed = [
+            f"broker {view.model.broker_ids[at]} has {load:.0f} of {most:.0f} {_UNITS[resource]}"
+            for _, resource, at, load, most in sorted(found, key=lambda one: -one[0])
+        ]
+        more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+        return f"{', '.join(listed[:_NAMED])}{more}: add brokers or capacity, or move less there"
 
     @staticmethod
     def _fill(view: View, resource: Resource) -> float | None:

@@ -6,6 +6,8 @@ its share of all of it, for the worst death; of leaders and, where rates are kno
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from rebalance_lib.planner.goals.goal import Goal, View
@@ -18,41 +20,42 @@ class _Failover(Goal):
         model = view.model
         if view.stays.sum() < 2 or model.brokers > MOST_BROKERS or not len(view.leader):
             return None
-        alive = view.stays
-        worst = 0.0
-        loads = [one for one in (Resource.LEADERS, Resource.NETWORK_OUT) if one in view.resources]
-        for resource in loads:
-            weight = per_leader(model, resource, np.diff(view.layout.offsets))
-            load, part = view.load(resource), view.parts(resource)
-            worst = max(worst, _worst(view, weight, load, part, np.arange(model.brokers), alive))
-            if model.has_racks and len(np.unique(model.rack[alive])) > 1:
-                worst = max(worst, _worst(view, weight, load, part, model.rack, alive))
-        return worst or None
+        groups: list[np.ndarray] = [np.arange(model.brokers)]
+        if model.has_racks and len(np.unique(model.rack[view.stays])) > 1:
+            groups.append(model.rack)
+        resources = [one for one in (Resource.LEADERS, Resource.NETWORK_OUT) if one in view.resources]
+        return max((worst for group in groups for worst in _worst(view, group, resources)), default=0.0) or None
 
 
-def _worst(  # noqa: PLR0917 - the columns of one table
-    view: View, weight: np.ndarray, load: np.ndarray, part: np.ndarray, group: np.ndarray, alive: np.ndarray
-) -> float:
-    """The most loaded survivor over its share, when all brokers of one group die; the worst group."""
-    offsets, broker = view.layout.offsets, view.layout.broker
-    leader, lengths = view.leader, np.diff(offsets)
+def _worst(view: View, group: np.ndarray, resources: Sequence[Resource]) -> Iterator[float]:
+    """By resource: the most loaded survivor over its share, when all brokers of one group die; the worst group."""
+    alive, leader, groups = view.stays, view.leader, int(group.max()) + 1
+    heir = _heirs(view, group)
+    found = np.flatnonzero((heir >= 0) & (group[leader] >= 0))  # a broker whose rack is not known dies alone
+    cell = group[leader[found]] * len(alive) + heir[found]
+    survives = (group[None, :] != np.arange(groups)[:, None]) & alive
+    for resource in resources:
+        weight = per_leader(view.model, resource, np.diff(view.layout.offsets))
+        inherited = np.bincount(cell, weight[found], minlength=groups * len(alive)).reshape(groups, len(alive))
+        after = np.where(survives, view.load(resource) + inherited, 0.0)
+        share = np.where(survives, view.parts(resource), 0.0)
+        sums, parts = after.sum(axis=1, keepdims=True), share.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = after / (share / parts * sums)
+        yield float(np.nanmax(np.where(survives & (share > 0) & (sums > 0), ratio, 0.0), initial=0.0))
+
+
+def _heirs(view: View, group: np.ndarray) -> np.ndarray:
+    """By partition: who leads it once its leader's group has died, the next in its list; -1 if nobody is left."""
+    offsets, broker, leader = view.layout.offsets, view.layout.broker, view.leader
+    lengths = np.diff(offsets)
     heir = np.full(len(leader), -1)
     for place in range(int(lengths.max(initial=1)) - 1, 0, -1):
         rows = np.flatnonzero(lengths > place)
         other = broker[offsets[rows] + place]
-        lives = alive[other] & (group[other] != group[leader[rows]])
+        lives = view.stays[other] & (group[other] != group[leader[rows]])
         heir[rows[lives]] = other[lives]
-    groups = int(group.max()) + 1
-    found = (heir >= 0) & (group[leader] >= 0)  # a broker whose rack is not known dies alone
-    cells = np.bincount(group[leader[found]] * len(load) + heir[found], weight[found], minlength=groups * len(load))
-    inherited = cells.reshape(groups, len(load))
-    survives = (group[None, :] != np.arange(groups)[:, None]) & alive
-    after = np.where(survives, load + inherited, 0.0)
-    share = np.where(survives, part, 0.0)
-    sums, parts = after.sum(axis=1, keepdims=True), share.sum(axis=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = after / (share / parts * sums)
-    return float(np.nanmax(np.where(survives & (share > 0) & (sums > 0), ratio, 0.0), initial=0.0))
+    return heir
 
 
 FAILOVER = _Failover("failover", "what survivors lead and send once a broker or a rack has died")

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rebalance_lib.planner.resources import LED, Resource, known_resources, per_leader, per_replica, shared_out, weights
+from rebalance_lib.planner.resources import (
+    FOLLOWED,
+    LED,
+    Resource,
+    known_resources,
+    per_leader,
+    per_replica,
+    shared_out,
+    weights,
+)
 from rebalance_lib.planner.workspace import Layout, load_by_broker
 
 if TYPE_CHECKING:
@@ -58,19 +67,35 @@ class View:
 
     @cached_property
     def _loads(self) -> dict[Resource, Floats]:
+        return {one: self._load(one) for one in (Resource.DISK, *self.resources)}
+
+    def _load(self, resource: Resource) -> Floats:
         model, layout = self.model, self.layout
-        found = {}
-        for one in self.resources:
-            held = load_by_broker(layout, per_replica(model, one), model.brokers)
-            led = per_leader(model, one, np.diff(layout.offsets))
-            found[one] = held + np.bincount(self.leader, led, minlength=model.brokers)
-        found[Resource.DISK] = np.bincount(layout.broker, layout.bytes, minlength=model.brokers).astype(np.float64)
-        return found
+        if resource is Resource.DISK:
+            return np.bincount(layout.broker, layout.bytes, minlength=model.brokers).astype(np.float64, copy=False)
+        load = np.zeros(model.brokers)
+        if resource in FOLLOWED:
+            load += load_by_broker(layout, per_replica(model, resource), model.brokers)
+        if resource in LED:
+            led = per_leader(model, resource, np.diff(layout.offsets))
+            load += np.bincount(self.leader, led, minlength=model.brokers)
+        return load
+
+    def measure(self, goal: Goal) -> float | None:
+        """How far the cluster is from a goal, worked out once, unless two threads ask at the same time."""
+        measured = self._measures
+        if goal.name not in measured:
+            measured[goal.name] = goal.measure(self)
+        return measured[goal.name]
+
+    @cached_property
+    def _measures(self) -> dict[str, float | None]:
+        return {}
 
     def share(self, resource: Resource) -> Floats:
         """By broker: its share of what there is; one whose part is not known, while others' are, has what it has."""
-        load, part = self.load(resource), np.where(self.sharers(resource), weights(self.model, resource), 0.0)
-        return shared_out(float(load[self.sharers(resource)].sum()), np.nan_to_num(part), np.isnan(part), load)
+        load, sharers = self.load(resource), self.sharers(resource)
+        return shared_out(float(load[sharers].sum()), np.where(sharers, weights(self.model, resource), 0.0), load)
 
     def parts(self, resource: Resource) -> Floats:
         """By broker: its part of a resource, all of them together 1; what is not known counts as the average."""
@@ -123,7 +148,7 @@ class Goal(ABC):
 
         Where no plan can come to 1, what is allowed is allowed on top of the best that one can come to.
         """
-        had, has = self.measure(before), self.measure(after)
+        had, has = before.measure(self), after.measure(self)
         if had is None or has is None:
             return None
         limit = max(1.0, best or 1.0) * self.limit(after)

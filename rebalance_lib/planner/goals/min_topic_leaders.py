@@ -73,7 +73,7 @@ class _MinTopicLeaders(Goal):
         held = int(np.count_nonzero(of_topic & (view.layout.broker == broker)))
         return (
             f"{found}: it holds {held} of {partitions} partitions, and no other replica may move there, or racks, disk "
-            "space or a budget are in the way; allow more, or ask for less"
+            "space, its network_out or a budget are in the way; allow more, or ask for less"
         )
 
 

@@ -28,14 +28,14 @@ GAIN = 9e-4
 
 def objective_of(goal: Goal, view: View) -> float | None:
     """The measure of a goal, or its limit if that is larger; None where it says nothing."""
-    measure = goal.measure(view)
+    measure = view.measure(goal)
     return None if measure is None else max(measure, goal.limit(view))
 
 
 def weights_of(view: View) -> dict[str, float]:
     """How much each goal of the request counts that has something to say, all together 1."""
     weight = view.request.weight_of
-    known = {name: weight(name) for name in view.request.goal_tolerances if GOALS[name].measure(view) is not None}
+    known = {name: weight(name) for name in view.request.goal_tolerances if view.measure(GOALS[name]) is not None}
     total = sum(known.values())
     return {name: value / total for name, value in known.items()}
 

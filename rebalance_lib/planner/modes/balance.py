@@ -9,6 +9,7 @@ read from memory one after another, not here and there.
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -36,9 +37,10 @@ def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
     scope_by_size = replace(scope, movable=scope.movable[rows])
     work = Workspace.of(by_size, scope_by_size, request, Layout.of(by_size), by_size.leader)
     start = work.layout, work.leader
+    begun = time.monotonic()
     placed = place_exactly(work, rebalance, moves=True)
     if request.polish:
-        placed = polished(work.resumed(*start), placed, rebalance)
+        placed = polished(work.resumed(*start), placed, rebalance, time.monotonic() - begun)
     broker, held, log_dir = np.empty_like(model.broker), np.empty_like(model.bytes), np.empty_like(model.log_dir)
     broker[slots], held[slots], log_dir[slots] = placed.layout.broker, placed.layout.bytes, placed.layout.log_dir
     return Placement(model, Layout(model.offsets, broker, held, log_dir), broker[model.offsets[:-1]])

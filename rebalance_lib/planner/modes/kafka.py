@@ -19,7 +19,7 @@ import numpy as np
 
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.placement import RackMode, assign_replicas
-from rebalance_lib.planner.modes.room import carried_over
+from rebalance_lib.planner.modes.disk_space import carried_over
 from rebalance_lib.planner.racks import refuse_worse, worse_racks
 from rebalance_lib.planner.workspace import Layout, Placement
 from rebalance_lib.topology import Broker

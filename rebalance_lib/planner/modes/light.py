@@ -68,7 +68,8 @@ def _refuse_unreached(work: Workspace, level: NDArray[np.int64]) -> None:
         named = some(f"broker {model.broker_ids[b]} by {over[b]} bytes" for b in full.tolist())
         raise InvalidInputError(
             f"a fill level of {work.request.fill_level:g} cannot be reached: {named} would stay above it, because no "
-            "other broker has the room, or their replicas may not move; raise the level, add brokers or allow more"
+            "other broker has the disk space, or their replicas may not move; raise the level, add brokers or allow "
+            "more"
         )
 
 

@@ -88,6 +88,6 @@ def _obstacle(work: Workspace, slot: int) -> str:
             "it without being above its network_in capacity; add brokers, or correct the capacities"
         )
     return (
-        f"no broker has room for {model.name(p)} with its {size} bytes: the emptiest log dir among {len(others)} "
+        f"no broker has disk space for {model.name(p)} with its {size} bytes: the emptiest log dir among {len(others)} "
         f"brokers may take {max(0, best)} more (max fill {work.request.max_fill:g}); add capacity or raise max fill"
     )

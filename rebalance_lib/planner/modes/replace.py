@@ -1,7 +1,7 @@
 """``replace``: each of some brokers by another, one to one, in the same place of every replica list.
 
-The new broker must not hold a replica of the same partition already, must have the room, and must not make racks worse:
-best is one in the same rack.
+The new broker must not hold a replica of the same partition already, must have the disk space, and must not make racks
+worse: best is one in the same rack.
 
 Example: broker 2 by broker 9: the lists [1, 2] and [2, 3] become [1, 9] and [9, 3].
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.planner.modes.room import carried_over
+from rebalance_lib.planner.modes.disk_space import carried_over
 from rebalance_lib.planner.racks import refuse_worse
 from rebalance_lib.planner.workspace import Layout, Placement
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rebalance_lib.plan.columns import Lists
 from rebalance_lib.planner.compiled.compare import leader_to_front
 from rebalance_lib.planner.compiled.leaders import Leaders
-from rebalance_lib.planner.leaders import even_leaders, without_ceiling
-from rebalance_lib.planner.order import electable
+from rebalance_lib.planner.leaders import Sending, even_leaders, sending_of
+from rebalance_lib.planner.order import electable, sending
 from rebalance_lib.planner.shares import band, even_shares
 from rebalance_lib.planner.workspace import Placement
 
@@ -32,14 +33,13 @@ def spread_topic_leaders(work: Workspace, placement: Placement, movable: NDArray
     """The placement with other leaders in movable partitions of topics that one broker leads too much of."""
     layout, leader = placement.layout, placement.leader.copy()
     movable = movable & ~(work.scope.excluded[work.leader] & (work.leader >= 0))
-    may_lead = electable(work, layout)
+    may_lead, sent = electable(work, layout), sending(work, layout)
     for rows in _crowded(work, placement, may_lead, movable):
         lengths = np.diff(layout.offsets)[rows]
         ends = np.cumsum(lengths)
         slots = np.repeat(layout.offsets[rows] - (ends - lengths), lengths) + np.arange(lengths.sum())
-        leader[rows] = _spread(
-            np.r_[0, ends].astype(np.int64), layout.broker[slots], may_lead[slots], leader[rows], movable[rows]
-        )
+        lists = Lists(np.r_[0, ends].astype(np.int64), layout.broker[slots])
+        leader[rows] = _spread(lists, may_lead[slots], leader[rows], movable[rows], sending_of(sent, rows, leader))
     broker = layout.broker.copy()
     leader_to_front(layout.offsets, broker, leader)
     return Placement(work.model, layout.in_order(broker), broker[layout.offsets[:-1]])
@@ -68,14 +68,14 @@ def _crowded(
 
 
 def _spread(
-    offsets: NDArray[np.int64],
-    broker: NDArray[np.int32],
+    lists: Lists,
     may_lead: NDArray[np.uint8],
     leader: NDArray[np.int32],
     movable: NDArray[np.bool_],
+    sent: Sending,
 ) -> NDArray[np.int32]:
     """The leaders of one topic's partitions."""
-    ids, place = np.unique(broker, return_inverse=True)
+    ids, place = np.unique(lists.values, return_inverse=True)
     count = len(ids)
     own = np.where(leader >= 0, np.searchsorted(ids, leader), -1).astype(np.int32)
     led = own[own >= 0]
@@ -94,6 +94,8 @@ def _spread(
     if np.all(np.bincount(led, minlength=count) <= high):
         return leader
     none = np.zeros(count, np.int64)
-    fields = (offsets, place.astype(np.int32), may_lead, own, movable.astype(np.uint8))
-    found = even_leaders(Leaders(*fields, np.round(share, 6), low, high, none, *without_ceiling(len(own), count)))
+    fields = (lists.offsets, place.astype(np.int32), may_lead, own, movable.astype(np.uint8))
+    of_partition, base, most = sent
+    limits = (np.round(share, 6), low, high, none, of_partition, base[ids], most[ids])
+    found = even_leaders(Leaders(*fields, *limits))
     return np.where(found >= 0, ids[found], leader).astype(np.int32)

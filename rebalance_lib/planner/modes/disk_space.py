@@ -1,7 +1,7 @@
-"""Room for lists of replicas that were made without looking at disks: sizes, log dirs and budgets.
+"""Disk space for lists of replicas that were made without looking at disks: sizes, log dirs and budgets.
 
 What stays on its broker stays in its log dir. What arrives goes to the emptiest log dir of its broker, the largest
-first; what leaves has made room by then.
+first; what leaves has freed its disk space by then.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def carried_over(model: ClusterModel, request: Request, broker: NDArray[np.int32], why: str) -> Layout:
-    """The layout with these brokers in the model's slots; raises if one has no room, or a budget is too small."""
+    """The layout with these brokers in the model's slots; raises if one has no disk space, or a budget is too small."""
     before = model.slot_partition * model.brokers + model.broker
     after = model.slot_partition * model.brokers + broker
     order = np.argsort(before)
@@ -43,7 +43,7 @@ def carried_over(model: ClusterModel, request: Request, broker: NDArray[np.int32
         best = begin + int(np.argmax(free[begin:end]))
         if free[best] < size[slot]:
             raise InvalidInputError(
-                f"{why}: broker {model.broker_ids[broker[slot]]} has no room for "
+                f"{why}: broker {model.broker_ids[broker[slot]]} has no disk space for "
                 f"{model.name(model.slot_partition[slot])} with its {size[slot]} bytes (max fill "
                 f"{request.max_fill:g}); take one with more capacity"
             )
