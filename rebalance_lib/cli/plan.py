@@ -6,23 +6,21 @@ import functools
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cli.broker_files import broker_file_options, with_broker_files
 from rebalance_lib.cli.options import broker_ids, command, output_option, with_options
 from rebalance_lib.cli.output import Output
 from rebalance_lib.cli.pace import pace_options
-from rebalance_lib.cli.plan_result import show_result
-from rebalance_lib.cli.planning import COMPILING, Past, Stages, free_for_plans, plan_here, plan_on_spark, read_cluster
+from rebalance_lib.cli.plan_files import free_for_plans, read_cluster
+from rebalance_lib.cli.stages import Stages, progress
 from rebalance_lib.history import LoadOptions, Statistic
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Mode, Request
@@ -165,31 +163,30 @@ def plan(
     Writes the recommended plan as reassignment JSON, the other candidates, all figures and a review to OUT, which
     appears whole or not at all. Throttles, caps and order are those that its forecast counts with.
     """
+    options = LoadOptions(window, Statistic(load), horizon)
+    if not history and (options.horizon_days or options.statistic != Statistic.MEAN):
+        raise click.UsageError("--load and --horizon are about a history of snapshots: give --history, too")
     directory = Artifacts.named(out)
     free_for_plans(directory)
     with progress(output) as show_stage:
         stages = Stages(show_stage)
-        with stages("read", "reading"):
-            cluster = with_broker_files(read_cluster(place), capacities, broker_sets)
+        with stages("read", "reading"), ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(read_cluster, place)
+            from rebalance_lib.cli import plan_result, planning  # noqa: PLC0415 - brings numba, while the file is read
+
+            cluster = with_broker_files(reading.result(), capacities, broker_sets)
         request = Request.from_dict(with_file(given, cluster))
-        past = _past(history, LoadOptions(window, Statistic(load), horizon))
+        past = planning.Past(Artifacts.named(history), options) if history else None
         if past:
             past.check_cluster(cluster.snapshot)
+        inputs = planning.PlanInputs(cluster, request, pace, past)
         if engine == "spark":
-            plan_on_spark(cluster, request, directory, master, stages, pace=pace, past=past)
+            planning.plan_on_spark(inputs, directory, stages, master)
         else:
-            plan_here(cluster, request, directory, stages, pace=pace, past=past)
+            planning.plan_here(inputs, directory, stages)
     summary = directory.read_json("summary.json")
-    show_result(output, summary, out)
+    plan_result.show_result(output, summary, out)
     output.result({"out": out, **summary})
-
-
-def _past(history: str | None, options: LoadOptions) -> Past | None:
-    if history:
-        return Past(Artifacts.named(history), options)
-    if options.horizon_days or options.statistic != Statistic.MEAN:
-        raise click.UsageError("--load and --horizon are about a history of snapshots: give --history, too")
-    return None
 
 
 MODES = "\n".join(f"  {mode:<20}{mode.explained}" for mode in Mode)
@@ -204,20 +201,3 @@ def with_file(given: dict[str, Any], cluster: ClusterFile) -> dict[str, Any]:
     if cluster.targets is not None and set(cluster.targets) != set(everyone):
         said["allowed_brokers"] = cluster.targets
     return {**{name: value for name, value in said.items() if value}, **given}
-
-
-@contextmanager
-def progress(output: Output) -> Iterator[Callable[[str], None]]:
-    """A line with the stage and the time on a terminal; elsewhere only a line about what takes long unexpectedly."""
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("reading", total=None)
-
-        def show_stage(words: str) -> None:
-            bar.update(task, description=words)
-            bar.refresh()  # the compiled loops do not let the bar's own thread run
-            if not console.is_terminal and COMPILING in words:
-                output.remark(COMPILING)
-
-        yield show_stage

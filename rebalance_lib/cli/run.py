@@ -26,7 +26,7 @@ from rebalance_lib.cli.options import (
 )
 from rebalance_lib.cli.output import Exit, Output
 from rebalance_lib.cli.pace import pace_options
-from rebalance_lib.cli.planning import read_cluster
+from rebalance_lib.cli.plan_files import read_cluster
 from rebalance_lib.cli.requests import user_name
 from rebalance_lib.cluster import Cluster, PartitionMetadata
 from rebalance_lib.errors import DriftError, InvalidInputError

@@ -10,7 +10,7 @@ from rebalance_lib.artifacts import RATES, Artifacts
 from rebalance_lib.cli.options import PlanFile, command, disk_reserve_option, output_option, plan_option
 from rebalance_lib.cli.output import Output
 from rebalance_lib.cli.pace import pace_options
-from rebalance_lib.cli.planning import read_cluster
+from rebalance_lib.cli.plan_files import read_cluster
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.reassignment import Forecast
 from rebalance_lib.reassignment import simulate as dry_run

@@ -26,7 +26,7 @@ from rebalance_lib.errors import RebalanceError
 from rebalance_lib.jobs.placements import layout_table, placement_table, read_layout, read_placement
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Candidate, Choice, ClusterModel, Request, Scope
-from rebalance_lib.planner.candidates import LEADERS, asked, at_present, candidate, names, undominated
+from rebalance_lib.planner.candidates import LEADERS, at_present, candidate, names, request_for, undominated
 from rebalance_lib.planner.outcome import Outcome
 from rebalance_lib.planner.shards import SHARDED, Shard, join, plan_shard
 from rebalance_lib.report import write_choice
@@ -44,7 +44,7 @@ _ANSWERS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class RunTask:
-    """A run, what is asked of its cluster, and where its tasks leave what."""
+    """A run, the request for its cluster, and where its tasks leave what."""
 
     uri: str
     request: Request
@@ -82,7 +82,7 @@ class ShardTask:
         """Leave where the shard's replicas shall be."""
         model, scope = prepared(self.run)
         expected = model.at_horizon()
-        request = asked(expected, scope, self.run.request, self.name)
+        request = request_for(expected, scope, self.run.request, self.name)
         layout = plan_shard(expected, scope, request, self.number)
         Artifacts(self.run.scratch).write_table(f"{self.name}.{self.number}.parquet", layout_table(layout))
 
@@ -108,7 +108,9 @@ class CandidateTask:
                 for number in parts
             ]
             expected = model.at_horizon()
-            placement = at_present(model, join(expected, scope, asked(expected, scope, request, self.name), layouts))
+            placement = at_present(
+                model, join(expected, scope, request_for(expected, scope, request, self.name), layouts)
+            )
         else:
             placement = candidate(model, scope, request, self.name).outcome.placement
         scratch.write_table(f"{self.name}.parquet", placement_table(model, placement))

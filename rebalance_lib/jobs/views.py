@@ -85,7 +85,7 @@ OF_SNAPSHOTS = {
             SELECT run, broker, count(*) AS replicas, sum(bytes) AS bytes, count_if(preferred) AS leaders
             FROM placed GROUP BY run, broker
         ) USING (run, broker)""",
-    "seats": """
+    "broker_racks": """
         -- brokers beside the rack that counts for their replicas, if one does, and their log dir, if they have just one
         SELECT run, broker, takes, excluded, leaving, alive, broker_set, log_dirs.path AS paths,
             if(size(log_dirs) = 1, get(log_dirs, 0).path, NULL) AS dir,
@@ -94,10 +94,10 @@ OF_SNAPSHOTS = {
             JOIN (SELECT run, NOT bool_or(alive AND rack IS NULL) AS racked FROM brokers GROUP BY run) USING (run)
             LEFT JOIN (SELECT run, broker_set, rack, bool_or(alive AND NOT leaving) AS counts FROM brokers
                 GROUP BY run, broker_set, rack) USING (run, broker_set, rack)""",
-    "rooms": """
+    "rack_sizes": """
         -- how many brokers of a set each rack has once those to be drained have left
-        SELECT run, broker_set AS home, collect_list(brokers) AS rooms
-        FROM (SELECT run, broker_set, rack, count(*) AS brokers FROM seats
+        SELECT run, broker_set AS home, collect_list(brokers) AS rack_sizes
+        FROM (SELECT run, broker_set, rack, count(*) AS brokers FROM broker_racks
             WHERE rack IS NOT NULL AND alive AND NOT leaving GROUP BY run, broker_set, rack)
         GROUP BY run, broker_set""",
     "held": """
@@ -116,7 +116,7 @@ OF_CHANGES = {
             held IS NOT NULL AND array_sort(held.broker) <> array_sort(replicas) AS moves
         FROM entries LEFT JOIN held USING (run, topic, partition) LEFT JOIN topics USING (run, topic)""",
     "slots": """
-        SELECT /*+ BROADCAST(seats) */ run, candidate, entry, name, copy, moves, broker, was, leads, led,
+        SELECT /*+ BROADCAST(broker_racks) */ run, candidate, entry, name, copy, moves, broker, was, leads, led,
             nullif(named, 'any') AS named, takes, excluded, leaving, alive, dir, paths, was IS NULL AS comes, goes,
             if(home = broker_set, rack, NULL) AS rack, home <> broker_set AS outside
         FROM (
@@ -126,7 +126,7 @@ OF_CHANGES = {
                 NOT array_contains(replicas, broker) AS goes,
                 broker <=> get(replicas, 0) AS leads, broker <=> get(before, 0) AS led
             FROM changes LATERAL VIEW explode(array_union(before, replicas)) AS broker
-        ) LEFT JOIN seats USING (run, broker)""",
+        ) LEFT JOIN broker_racks USING (run, broker)""",
     "tally": """
         -- a replica that stays leaves its log dir and comes to one, mostly the same
         SELECT run, candidate, broker, log_dir, sum(bytes) AS bytes, bool_or(arrives) AS receives,
@@ -154,9 +154,9 @@ OF_CHANGES = {
         GROUP BY run, candidate, broker""",
     "spread": """
         -- a drain may leave so few brokers in the other racks that one must hold more replicas than the fullest did
-        SELECT /*+ BROADCAST(rooms) */ run, candidate, name, racked.*,
+        SELECT /*+ BROADCAST(rack_sizes) */ run, candidate, name, racked.*,
             if(:mode = 'drain', coalesce(get(filter(sequence(1, int(after)),
-                most -> aggregate(rooms, 0L, (room, n) -> room + least(n, most)) >= after), 0), after), 0) AS forced
+                most -> aggregate(rack_sizes, 0L, (sum, n) -> sum + least(n, most)) >= after), 0), after), 0) AS forced
         FROM (
             SELECT entry, sum(after) AS after, sum(before) AS before,
                 count_if(rack IS NOT NULL AND after > 0) AS racks,
@@ -169,7 +169,7 @@ OF_CHANGES = {
                 FROM (SELECT entry, rack, goes, comes FROM slots WHERE moves DISTRIBUTE BY entry)
                 GROUP BY entry, rack)
             GROUP BY entry
-        ) AS racked JOIN changes USING (entry) LEFT JOIN rooms USING (run, home)""",
+        ) AS racked JOIN changes USING (entry) LEFT JOIN rack_sizes USING (run, home)""",
     "leadership": """
         -- whether excluded brokers lose or get the lead of a partition, and whether another broker could have it
         SELECT run, candidate, name, bool_or(excluded AND led AND NOT leads) AS loses,
@@ -219,4 +219,4 @@ OF_CHANGES = {
             LEFT JOIN (SELECT run, count(*) AS copies, sum(bytes) AS bytes FROM moves GROUP BY run) USING (run)""",
     "digests": "SELECT run, candidate, digest, found FROM told JOIN files USING (run, candidate)",
 }
-KEPT = ("topics", "brokers", "seats", "rooms", "held", "changes", "tally", "counted")
+KEPT = ("topics", "brokers", "broker_racks", "rack_sizes", "held", "changes", "tally", "counted")

@@ -17,7 +17,8 @@ from rebalance_lib.errors import RebalanceError
 from rebalance_lib.execution import Run
 from rebalance_lib.history import LoadOptions, Statistic, planned_loads
 from rebalance_lib.plan import Plan, current_assignment, parse_plan, verify_plan
-from rebalance_lib.planner import Choice, ClusterModel, Mode, Request, candidates
+from rebalance_lib.planner import Choice, ClusterModel, Mode, Request
+from rebalance_lib.planner.candidates import candidates
 from rebalance_lib.planner.check import check_candidates
 from rebalance_lib.topology import BROKERS, Snapshot, TopicPartition, parse_cluster
 from tests.history.samples import Row, moment, write
@@ -336,8 +337,8 @@ def test_a_snapshot_that_no_cluster_can_have_is_refused_with_its_file(plan, disk
 
 def test_files_say_what_brokers_can_take_and_which_form_a_set(plan, file, tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr("rebalance_lib.cli.plan.plan_here", lambda cluster, *_, **__: seen.append(cluster.snapshot))
-    monkeypatch.setattr("rebalance_lib.cli.plan.show_result", lambda *_: None)
+    monkeypatch.setattr("rebalance_lib.cli.planning.plan_here", lambda inputs, *_: seen.append(inputs.cluster.snapshot))
+    monkeypatch.setattr("rebalance_lib.cli.plan_result.show_result", lambda *_: None)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "summary.json").write_text("{}")
     (tmp_path / "capacities.yaml").write_text("default: {network_in: 1_000}\nbrokers:\n  2: {disk: 5}\n")
@@ -448,13 +449,16 @@ def test_a_fault_in_a_file_is_told_with_its_name_to_people_and_programs(plan, fi
     assert message in answer.stderr
 
 
-def test_an_earlier_plan_stays_until_the_next_is_whole(plan, file, tmp_path, monkeypatch):
+@pytest.mark.parametrize("partitions", [10_000, 0], ids=["one after the other", "side by side"])
+def test_an_earlier_plan_stays_until_the_next_is_whole(plan, file, tmp_path, monkeypatch, partitions):
+    monkeypatch.setattr("rebalance_lib.threads.WORTH", partitions)
     assert plan("--snapshot", file(), "--mode", "balance").exit_code == 0
     before = summary(tmp_path)["digest"]
     assert plan("--snapshot", file(), "--mode", "drain", "--brokers", "9").exit_code == 1
     monkeypatch.setattr(planning, "check_candidates", lambda *_: (_ for _ in ()).throw(RebalanceError("wrong")))
     assert plan("--snapshot", file(), "--mode", "leaders").exit_code == 1
     assert summary(tmp_path)["digest"] == before
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["out"]
     monkeypatch.undo()
     assert plan("--snapshot", file(), "--mode", "leaders").exit_code == 0
     assert summary(tmp_path)["mode"] == "leaders"

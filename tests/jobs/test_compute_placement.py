@@ -9,7 +9,8 @@ from rebalance_lib.execution import Run
 from rebalance_lib.jobs import compute_placement as job
 from rebalance_lib.placement import assign_replicas
 from rebalance_lib.plan import current_assignment
-from rebalance_lib.planner import ClusterModel, Mode, Request, candidates
+from rebalance_lib.planner import ClusterModel, Mode, Request
+from rebalance_lib.planner.candidates import candidates
 from rebalance_lib.topology import Broker, TopicPartition
 from tests.topology.test_snapshot import snapshot_of
 

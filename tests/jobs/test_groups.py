@@ -10,7 +10,8 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.assignors import STRATEGIES
 from rebalance_lib.execution import Run
 from rebalance_lib.jobs import compute_placement as job
-from rebalance_lib.planner import Choice, ClusterModel, Mode, Request, candidates
+from rebalance_lib.planner import Choice, ClusterModel, Mode, Request
+from rebalance_lib.planner.candidates import candidates
 from rebalance_lib.report import summarize, with_groups
 from rebalance_lib.topology import GROUP_MEMBERS, GROUP_OFFSETS, Groups
 

@@ -15,7 +15,8 @@ from rebalance_lib.history import LoadOptions, Statistic, planned_loads
 from rebalance_lib.jobs import compute_placement as job
 from rebalance_lib.jobs.checks import Written, load_snapshots, violations
 from rebalance_lib.plan.pace import Pace
-from rebalance_lib.planner import Choice, ClusterModel, Mode, Request, candidates
+from rebalance_lib.planner import Choice, ClusterModel, Mode, Request
+from rebalance_lib.planner.candidates import candidates
 from rebalance_lib.report import write_choice
 from rebalance_lib.topology import BrokerSets, TopicPartition
 from rebalance_lib.topology.load_facts import LoadFacts
