@@ -16,11 +16,11 @@ ROOMS = {
     "rebalance_lib/assignors": {"topology"},
     "rebalance_lib/placement": {"topology"},
     "rebalance_lib/plan": {"topology"},
-    "rebalance_lib/planner": {"placement", "plan", "topology"},
+    "rebalance_lib/planner": {"placement", "plan", "threads", "topology"},
     "rebalance_lib/reassignment": {"plan", "topology"},
     "rebalance_lib/cluster": {"clock", "topology"},
     "rebalance_lib/history": {"artifacts", "topology"},
-    "rebalance_lib/report": {"artifacts", "assignors", "plan", "planner", "reassignment", "topology"},
+    "rebalance_lib/report": {"artifacts", "assignors", "plan", "planner", "reassignment", "threads", "topology"},
     "rebalance_lib/execution": {
         "artifacts",
         "clock",

@@ -25,7 +25,8 @@ from kafka_rebalance_airflow.triggers.reassignment import PlanTrigger, keep_prog
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.plan.pace import Pace
-from rebalance_lib.planner import Choice, ClusterModel, Mode, Request, candidates
+from rebalance_lib.planner import Choice, ClusterModel, Mode, Request
+from rebalance_lib.planner.candidates import candidates
 from rebalance_lib.report import fleet_rows, publish_choice, render_fleet, with_groups
 from rebalance_lib.report.units import human_bytes
 from rebalance_lib.topology import GROUP_MEMBERS, GROUP_OFFSETS, Groups
