@@ -316,5 +316,5 @@ class _Search:
         left, parts = float(weight.sum()) - lost, float(part[survives].sum())
         for b, own in terms.items():
             share = float(part[b]) / max(parts, 1e-300) * left
-            if share > 0:
+            if own and share > 0:
                 self._below("failover", own, 0.0, share)
