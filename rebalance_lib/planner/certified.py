@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rebalance_lib.planner.by_set import split
-from rebalance_lib.planner.certificate import Loads
+from rebalance_lib.planner.certificate import Loads, exact
 from rebalance_lib.planner.certificate.evenness import best_possible
 from rebalance_lib.planner.certificate.least_bytes import least_bytes
 from rebalance_lib.planner.goals import View
@@ -16,6 +16,7 @@ from rebalance_lib.planner.resources import Resource
 from rebalance_lib.planner.workspace import Layout, Workspace
 
 if TYPE_CHECKING:
+    from rebalance_lib.planner.certificate import Problem
     from rebalance_lib.planner.model import ClusterModel
     from rebalance_lib.planner.request import Request
     from rebalance_lib.planner.scope import Scope
@@ -58,5 +59,20 @@ def _certificate(model: ClusterModel, scope: Scope, request: Request) -> Certifi
         share = view.share(Resource(loads.name))
         share = share * (1 + weight[loads.name][work.unassigned].sum() / max(share.sum(), 1e-300))
         plain = Loads.within(loads.name, weight[loads.name], share, 0.0)
-        best[loads.name] = max(1.0, best_possible(problem, plain))
-    return Certificate(best, least_bytes(problem))
+        best[loads.name] = _best_possible(problem, plain)
+    return Certificate(best, _least_bytes(problem))
+
+
+def _best_possible(problem: Problem, loads: Loads) -> float:
+    bound = max(1.0, best_possible(problem, loads))
+    if not exact.is_small(problem):
+        return bound
+    return exact.best_possible(problem, loads, bound).value or bound
+
+
+def _least_bytes(problem: Problem) -> int | None:
+    bound = least_bytes(problem)
+    if bound is None or not exact.is_small(problem):
+        return bound
+    found = exact.least_bytes(problem).value
+    return None if found is None else max(bound, int(found))

@@ -10,9 +10,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from rebalance_lib.planner.certificate import Loads, Problem, evenness, least_bytes
+from rebalance_lib.planner import ClusterModel, Mode, Request, Scope
+from rebalance_lib.planner.certificate import Loads, Problem, evenness, exact, least_bytes
+from rebalance_lib.planner.certified import certificate_of
 from tests.budget import cases
-from tests.planner import exact_bounds
+from tests.planner.clusters import cluster, topic
 
 SEEDS = range(cases(150, long=3000))
 
@@ -130,7 +132,7 @@ def test_no_placement_is_better_than_the_bounds_and_the_optimum_is_the_best_plac
         one = small_problem(Random(seed))
         every = list(placements(one))
         fitting = [copied for copied, held in every if within_bands(one, held)]
-        bound, optimum = least_bytes.least_bytes(one), exact_bounds.least_bytes(one)
+        bound, optimum = least_bytes.least_bytes(one), exact.least_bytes(one, checks=None)
         if fitting:
             assert bound is not None, seed
             assert bound <= min(fitting) == optimum.value, seed
@@ -144,10 +146,10 @@ def test_no_placement_is_better_than_the_bounds_and_the_optimum_is_the_best_plac
                 lowest = min(level(one, loads, held[number]) for _, held in every)
                 even = evenness.best_possible(one, loads)
                 assert even <= lowest + 1e-9, (seed, loads.name)
-                best = exact_bounds.best_possible(one, loads)
+                best = exact.best_possible(one, loads, checks=None)
                 assert best.exact, seed
                 found = max(even, best.value)
-                assert found == pytest.approx(lowest, rel=2 * exact_bounds.LEVEL_GAP), (seed, loads.name)
+                assert found == pytest.approx(lowest, rel=2 * exact.LEVEL_GAP), (seed, loads.name)
     assert reached > len(SEEDS) / 5
     assert beaten > reached / 2  # or the bound would be worth little
 
@@ -234,7 +236,7 @@ def test_example_of_fractional_moves():
     """The one in the module."""
     loads = band("replicas", [1, 1, 1], [1, 1, 1])
     one = problem([[0], [0], [0]], [1, 2, 9], [loads], brokers=3)
-    assert least_bytes.least_bytes(one) == exact_bounds.least_bytes(one).value == 3
+    assert least_bytes.least_bytes(one) == exact.least_bytes(one, checks=None).value == 3
 
 
 def test_example_of_evenness():
@@ -248,14 +250,14 @@ def test_example_of_evenness():
 def test_example_of_the_exact_optimum():
     """The one in the module."""
     one = problem([[0]] * 4, [4, 3, 2, 1], [band("disk", [4, 3, 2, 1], [5, 5])], brokers=2)
-    assert exact_bounds.least_bytes(one) == exact_bounds.Optimum(5, exact=True)
-    assert exact_bounds.best_possible(one, one.loads[0]).value == pytest.approx(1, rel=1e-5)
+    assert exact.least_bytes(one, checks=None) == exact.Optimum(5, exact=True)
+    assert exact.best_possible(one, one.loads[0], checks=None).value == pytest.approx(1, rel=1e-5)
 
 
 def test_data_of_brokers_that_leave_and_replicas_without_a_broker_are_copied_in_any_case():
     anything = Loads("disk", np.array([5.0, 7, 2]), np.ones(4), np.zeros(4), np.full(4, 100.0))
     one = problem([[0, 3], [3, 1], [1, -1]], [5, 7, 2], [anything], brokers=4, leaves=[3])
-    assert least_bytes.least_bytes(one) == exact_bounds.least_bytes(one).value == 14
+    assert least_bytes.least_bytes(one) == exact.least_bytes(one, checks=None).value == 14
 
 
 def test_each_rack_needs_its_own_bytes_where_each_holds_a_copy():
@@ -275,3 +277,14 @@ def test_one_broker_is_as_even_as_can_be():
 
 def test_nothing_at_all_has_bounds():
     assert least_bytes.least_bytes(problem([], [], [band("disk", [], [0, 0])], brokers=2)) == 0
+
+
+def test_the_certificate_of_a_small_cluster_knows_that_replicas_are_whole():
+    """Three replicas of 10 bytes on two brokers: fractions of them can be shared out evenly, they cannot."""
+    model = ClusterModel.of(cluster([1, 2], topic("t", [[1], [1], [1]], [10, 10, 10])).snapshot())
+    request = Request(Mode.BALANCE, goals=("disk",))
+    found = certificate_of(model, Scope.of(model, request), request)
+    assert found.best["disk"] == pytest.approx(20 / 15)
+    assert found.least_bytes is None
+    request = Request(Mode.BALANCE, goals=("disk",), tolerance=0.4)
+    assert certificate_of(model, Scope.of(model, request), request).least_bytes == 10

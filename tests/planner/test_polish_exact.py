@@ -9,11 +9,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from rebalance_lib.planner.certificate import least_bytes
+from rebalance_lib.planner.certificate import exact, least_bytes
 from rebalance_lib.planner.polish_exact import polish
 from rebalance_lib.planner.polish_fractional import Clock
 from tests.budget import cases
-from tests.planner import exact_bounds
 from tests.planner.test_certificate import band, listed, medium_problem, placements, problem, racks_are_kept
 
 SEEDS = range(cases(2, long=100))
@@ -66,7 +65,7 @@ def test_small_clusters_come_to_the_optimum():
     seeds = range(cases(5, long=200))
     for seed in seeds:
         one = medium_problem(Random(seed), 0.4, partitions=12)
-        best = exact_bounds.least_bytes(one)
+        best = exact.least_bytes(one, checks=None)
         found = polish(one, one.broker, clock(40, 1.0))
         assert found.outside > 0 or best.value is not None
         if best.value is None or found.outside > 0 or not best.exact:
@@ -82,7 +81,7 @@ def test_example():
     one = problem([[0]] * 4, [4, 3, 2, 1], [band("disk", [4, 3, 2, 1], [5, 5])], brokers=2)
     found = polish(one, np.array([1, 0, 1, 0], np.int32), clock(1e6))
     assert (found.outside, found.bytes_copied) == (0, 5)
-    assert exact_bounds.least_bytes(one).value == 5
+    assert exact.least_bytes(one, checks=None).value == 5
     assert min(bytes_ for bytes_, held in placements(one) if np.all(held == 5)) == 5
 
 
