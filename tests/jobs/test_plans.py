@@ -30,9 +30,11 @@ REQUESTS = [
     pytest.param(Request(Mode.BALANCE, shards=3), id="shards"),
     pytest.param(Request(Mode.DRAIN, brokers=(6,), excluded_topics=("t00001",)), id="drain"),
     pytest.param(Request(Mode.LEADERS), id="leaders", marks=LONG),
-    pytest.param(Request(Mode.DEMOTE, brokers=(6,)), id="demote"),
+    pytest.param(Request(Mode.DEMOTE, brokers=(6,)), id="demote", marks=LONG),
     pytest.param(Request(Mode.TOPICS, topics=("t0000*",), excluded_topics=("t00003",)), id="topics", marks=LONG),
-    pytest.param(Request(Mode.REPLICATION_FACTOR, topics=("t00001",), replication_factor=2), id="replication factor"),
+    pytest.param(
+        Request(Mode.REPLICATION_FACTOR, topics=("t00001",), replication_factor=2), id="replication factor", marks=LONG
+    ),
 ]
 
 
