@@ -13,9 +13,11 @@ import numpy as np
 
 from rebalance_lib.planner.compiled.compare import leader_to_front
 from rebalance_lib.planner.compiled.leaders import Leaders
-from rebalance_lib.planner.compiled.order import Leading, count_all, order_replicas, reserve, swap_leaders, unevenness
+from rebalance_lib.planner.compiled.order import Leading, count_all, order_replicas, reserve, unevenness
+from rebalance_lib.planner.compiled.swaps import swap_leaders
 from rebalance_lib.planner.leader_racks import preferred, shared_partitions
 from rebalance_lib.planner.leaders import Sending, even_leaders, without_ceiling
+from rebalance_lib.planner.request import BALANCING
 from rebalance_lib.planner.resources import LED, Resource, known_resources, per_leader, per_replica, shared_out, weights
 from rebalance_lib.planner.shares import band, even_shares
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace, ceiling, load_by_broker
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 INNER = 0.9  # of the tolerance: what is outside comes within
 LEAST_GAIN = 0.05  # of what is outside of its limits, of one kind: less is not worth a change of lists
+LEAST = 1.0  # of what is outside in all: the last tenth of a tolerance on one broker is not worth it either
 ROUNDS = 8  # far more than it takes: one that finds nothing is the last
 LONGER = 60  # where capacities are unknown, shares change from round to round: of 2,000 random clusters none took 17
 PASSES = 2  # gen.py expand: with 1, survivors send up to 1.158 of their share instead of 1.126; 3 take 10 % longer
@@ -48,21 +51,23 @@ more even than what they send, where single partitions are large.
 """
 
 
-def order_lists(work: Workspace, movable: Bools | None = None) -> Placement:
+def order_lists(work: Workspace, movable: Bools | None = None, *, once: bool = False) -> Placement:
     """The workspace with its lists in order, changed only where they are movable: all in scope if that is not given.
 
     What excluded brokers lead they keep, and they are given nothing else to lead. It is done once more from where it
-    ended, until nothing changes: so planning again finds nothing to do.
+    ended, until nothing changes: so planning again finds nothing to do. Beside a full plan, one that moves less is no
+    such end: `once` is enough, and within a budget it is done once anyway.
     """
     layout, leader = work.layout, work.leader
     start = layout
     movable = work.scope.movable if movable is None else movable
-    for repeat in range(ROUNDS):
+    once |= work.request.limited and (work.request.mode in BALANCING or work.request.balance)
+    for repeat in range(1 if once else ROUNDS):
         changeable = movable & ~(work.scope.excluded[leader] & (leader >= 0))
         chosen = _even_leaders(work, layout, leader, changeable)
         if repeat and np.array_equal(chosen, leader):
             break  # lists were reordered from here already, until nothing changed
-        layout = _reordered(work, layout, chosen, changeable)
+        layout = _reordered(work, layout, chosen, changeable, once=once)
         leader = layout.broker[layout.offsets[:-1]]
     return Placement(work.model, start.in_order(layout.broker), leader)
 
@@ -97,7 +102,7 @@ def sends_too_much(work: Workspace, layout: Layout) -> bool:
     return bool(np.any((base + after > most * (1 + ROUNDING)) & (after > before * (1 + ROUNDING))))
 
 
-def _reordered(work: Workspace, layout: Layout, leader: NDArray[np.int32], movable: Bools) -> Layout:
+def _reordered(work: Workspace, layout: Layout, leader: NDArray[np.int32], movable: Bools, *, once: bool) -> Layout:
     """The layout, of brokers alone, with leaders first and lists reordered as long as that makes it more even.
 
     Where a few partitions are so busy that whoever inherits one has too much, these brokers are given less to lead.
@@ -107,10 +112,13 @@ def _reordered(work: Workspace, layout: Layout, leader: NDArray[np.int32], movab
     best = _leading(work, layout, movable, _leader_shares(work))
     least: Uneven = unevenness(best)
     unknown = any(np.isnan(weights(work.model, one)[work.scope.may_lead]).any() for one in LED)
-    for _ in range(LONGER if unknown else ROUNDS):
+    in_vain: dict[bool, Leading] = {}  # by kind of try: from where it found nothing
+    for _ in range(1 if once else LONGER if unknown else ROUNDS):
         start, before = best, least
         for reserving in (False, True):
-            best, least = _better(best, least, reserving=reserving)
+            if in_vain.get(reserving) is not best:
+                in_vain[reserving] = best
+                best, least = _better(best, least, reserving=reserving)
         if best is start:
             break
         if unknown:  # then shares follow from the order of lists: it must be better by its own shares, too
@@ -148,7 +156,7 @@ def _better(leading: Leading, least: Uneven, *, reserving: bool) -> tuple[Leadin
 def _gains(found: Uneven, least: Uneven) -> bool:
     """Whether less is outside in all, and enough less of one kind: what survivors inherit may have no remedy."""
     enough = any(now < before * (1 - LEAST_GAIN) for now, before in zip(found, least, strict=True))
-    return enough and sum(found) < sum(least)
+    return enough and sum(found) < sum(least) - LEAST
 
 
 def _leader_shares(work: Workspace) -> Floats:

@@ -46,8 +46,12 @@ def remove_others() -> None:
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function small enough to be compiled into each that calls it, which spares them handing over their arrays."""
-    return compiled(function, forceinline=True)
+    """A function small enough to be compiled into each that calls it, which spares them handing over their arrays.
+
+    It makes no array and returns numbers: so its arrays need not be counted as in use, which takes longer than what
+    most of these functions do.
+    """
+    return compiled(function, forceinline=True, _nrt=False)
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rebalance_lib.planner.exact import place_exactly
 from rebalance_lib.planner.order import order_lists
+from rebalance_lib.planner.request import BALANCING
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace
 
 if TYPE_CHECKING:
@@ -17,4 +19,4 @@ if TYPE_CHECKING:
 def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
     """Reorder replica lists."""
     work = Workspace.of(model, scope, request, Layout.of(model), model.leader)
-    return place_exactly(work, order_lists, moves=False)
+    return place_exactly(work, partial(order_lists, once=request.mode in BALANCING), moves=False)
