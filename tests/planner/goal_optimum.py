@@ -295,15 +295,21 @@ def _placements(small: Small, level: _Level) -> list[dict[int, Any]]:
 
 
 def _keep_space(small: Small, program: Any, holds: list[dict[int, Any]]) -> None:
-    """What arrives fits beside all that is there now; where a plan waits for space that it frees, as much as it has."""
-    arriving, planned = defaultdict(list), Counter[int]()
+    """What arrives fits beside all that is there now; where a plan waits for space that it frees, as much as it has.
+
+    A disk that is fuller than allowed gets nothing, not even what has no bytes yet.
+    """
+    arriving, planned, given = defaultdict(list), Counter[int](), set[int]()
     for one, after, mine in zip(small.rows, small.after, holds, strict=True):
-        for id_ in set(small.ids) - set(one["replicas"]):
-            if one["size"]:
-                arriving[id_].append(one["size"] * mine[id_])
-                planned[id_] += one["size"] * (id_ in after)
-    for id_, terms in arriving.items():
-        if id_ in small.free:
+        for id_ in set(small.free) - set(one["replicas"]):
+            arriving[id_].append((one["size"], mine[id_]))
+            if id_ in after:
+                planned[id_] += one["size"]
+                given.add(id_)
+    for id_, columns in arriving.items():
+        if small.free[id_] < 0 and id_ not in given:
+            program.addConstr(program.qsum([column for _, column in columns]) == 0)
+        elif terms := [size * column for size, column in columns if size]:
             program.addConstr(program.qsum(terms) <= max(0, small.free[id_], planned[id_]))
 
 
