@@ -211,6 +211,7 @@ class _Level:
         self.program.silent()
         self.level = self.program.addVariable(lb=limit, ub=reached * (1 + ROUNDING), obj=1.0)
         self._start: dict[int, float] = {}
+        self._most: dict[float, Any] = {}  # by share: the largest count of its rows
 
     def choose(self, allowed: dict[Any, bool]) -> dict[Any, Any]:
         """A column for each key, all of them 0 or 1; as True in the plan, or not."""
@@ -223,6 +224,13 @@ class _Level:
             self.program.addConstr(self.program.qsum(terms) + fixed / share <= self.level)
         elif share > 0:
             self.program.addConstr(self.level >= fixed / share)
+
+    def count(self, columns: list[Any], share: float) -> None:
+        """How many of these are chosen, over a share: a whole number that all rows of this share have in common."""
+        if share not in self._most:
+            self._most[share] = self.program.addIntegral()
+            self.program.addConstr(self._most[share] / share <= self.level)
+        self.program.addConstr(self.program.qsum(columns) <= self._most[share])
 
     def least(self) -> Optimum:
         """Of all allowed solutions."""
@@ -402,10 +410,13 @@ def _after_failures(
             share = part[id_] / whole * left
             if share <= 0:
                 continue
-            terms = [
-                w / share * column
+            leads = [
+                (w, column)
                 for w, seen in zip(led, columns, strict=True)
                 for key, column in seen.items()
                 if w and (key[0] == id_ or (key[0] in dead and key[heir] == id_))
             ]
-            level.add(terms, 0.0, share)
+            if set(led) == {1.0}:
+                level.count([column for _, column in leads], share)
+            else:
+                level.add([w / share * column for w, column in leads], 0.0, share)
