@@ -211,6 +211,7 @@ class _Level:
         self.program.silent()
         self.level = self.program.addVariable(lb=limit, ub=reached * (1 + ROUNDING), obj=1.0)
         self._start: dict[int, float] = {}
+        self._most: dict[float, Any] = {}  # by share: the largest count of its rows
 
     def choose(self, allowed: dict[Any, bool]) -> dict[Any, Any]:
         """A column for each key, all of them 0 or 1; as True in the plan, or not."""
@@ -223,6 +224,13 @@ class _Level:
             self.program.addConstr(self.program.qsum(terms) + fixed / share <= self.level)
         elif share > 0:
             self.program.addConstr(self.level >= fixed / share)
+
+    def count(self, columns: list[Any], share: float) -> None:
+        """How many of these are chosen, over a share: a whole number that all rows of this share have in common."""
+        if share not in self._most:
+            self._most[share] = self.program.addIntegral()
+            self.program.addConstr(self._most[share] / share <= self.level)
+        self.program.addConstr(self.program.qsum(columns) <= self._most[share])
 
     def least(self) -> Optimum:
         """Of all allowed solutions."""
@@ -295,15 +303,21 @@ def _placements(small: Small, level: _Level) -> list[dict[int, Any]]:
 
 
 def _keep_space(small: Small, program: Any, holds: list[dict[int, Any]]) -> None:
-    """What arrives fits beside all that is there now; where a plan waits for space that it frees, as much as it has."""
-    arriving, planned = defaultdict(list), Counter[int]()
+    """What arrives fits beside all that is there now; where a plan waits for space that it frees, as much as it has.
+
+    A disk that is fuller than allowed gets nothing, not even what has no bytes yet.
+    """
+    arriving, planned, given = defaultdict(list), Counter[int](), set[int]()
     for one, after, mine in zip(small.rows, small.after, holds, strict=True):
-        for id_ in set(small.ids) - set(one["replicas"]):
-            if one["size"]:
-                arriving[id_].append(one["size"] * mine[id_])
-                planned[id_] += one["size"] * (id_ in after)
-    for id_, terms in arriving.items():
-        if id_ in small.free:
+        for id_ in set(small.free) - set(one["replicas"]):
+            arriving[id_].append((one["size"], mine[id_]))
+            if id_ in after:
+                planned[id_] += one["size"]
+                given.add(id_)
+    for id_, columns in arriving.items():
+        if small.free[id_] < 0 and id_ not in given:
+            program.addConstr(program.qsum([column for _, column in columns]) == 0)
+        elif terms := [size * column for size, column in columns if size]:
             program.addConstr(program.qsum(terms) <= max(0, small.free[id_], planned[id_]))
 
 
@@ -396,10 +410,13 @@ def _after_failures(
             share = part[id_] / whole * left
             if share <= 0:
                 continue
-            terms = [
-                w / share * column
+            leads = [
+                (w, column)
                 for w, seen in zip(led, columns, strict=True)
                 for key, column in seen.items()
                 if w and (key[0] == id_ or (key[0] in dead and key[heir] == id_))
             ]
-            level.add(terms, 0.0, share)
+            if set(led) == {1.0}:
+                level.count([column for _, column in leads], share)
+            else:
+                level.add([w / share * column for w, column in leads], 0.0, share)

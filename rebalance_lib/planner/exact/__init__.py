@@ -27,8 +27,8 @@ import numpy as np
 
 from rebalance_lib.planner.compiled.compare import rack_spread
 from rebalance_lib.planner.exact.orders import better_orders
-from rebalance_lib.planner.exact.places import better_places, fewer_bytes
-from rebalance_lib.planner.goals import View
+from rebalance_lib.planner.exact.places import better_places, fewer_bytes, more_racks
+from rebalance_lib.planner.goals import GOALS, View
 from rebalance_lib.planner.goals.objective import GAIN, objective, outside, weights_of
 from rebalance_lib.planner.order import order_lists, sends_too_much
 from rebalance_lib.planner.resources import known_resources, weights
@@ -47,7 +47,7 @@ ROUNDING = 1e-9
 class Score:
     """What layouts are compared by."""
 
-    crowded: int  # racks come first
+    crowded: tuple[float, int]  # racks come first: partitions that lack any, then all that share one
     objective: float
     outside: float
     least: float  # what the last goal of the list counts in the objective: its gains count as those of the first do
@@ -57,9 +57,9 @@ class Score:
         """That of a layout of the workspace's cluster."""
         view = View(work.model, work.scope, work.request, layout)
         racks, fullest = rack_spread(layout.offsets, layout.broker, work.model.rack)
-        crowded = len(layout.broker) - int(racks.sum()) + int(fullest.sum())
+        crowded = len(layout.broker) - int(racks.sum()) + int(fullest.sum()) if work.model.has_racks else 0
         least = min(weights_of(view).values(), default=1.0)
-        return cls(crowded if work.model.has_racks else 0, objective(view), outside(view), least)
+        return cls((view.measure(GOALS["racks"]) or 1.0, crowded), objective(view), outside(view), least)
 
     def beats(self, other: Score) -> bool:
         """Whether it is better by so much that it is worth another plan."""
@@ -102,6 +102,11 @@ def _improved(work: Workspace, passes: Callable[[Workspace], Placement], *, move
     """One step: the passes, then better places, then better orders."""
     found, ordered = passes(work.resumed(work.layout, work.leader)), False
     score = Score.of(work, found.layout)
+    if moves and score.crowded[0] > 1 and (layout := more_racks(work)) is not None:
+        spread = passes(work.resumed(layout, work.leader))
+        now = Score.of(work, spread.layout)
+        if now.crowded < score.crowded:
+            found, score = spread, now
     if moves:
         for look in (better_places, fewer_bytes):
             layout = look(work, found.layout)
