@@ -18,7 +18,7 @@ from rebalance_lib.planner.exact import LESS_OUTSIDE, Score, is_small
 from rebalance_lib.planner.exact.places import free_by_broker, lay_out
 from rebalance_lib.planner.goals.objective import GAIN
 from rebalance_lib.planner.polish_exact import polish
-from rebalance_lib.planner.polish_fractional import Clock
+from rebalance_lib.planner.polish_part import Clock
 from rebalance_lib.planner.problem import problem_of
 from rebalance_lib.planner.rebalance import shares_of
 from rebalance_lib.planner.resources import Resource
