@@ -74,16 +74,15 @@ def polished(
 def _problem(work: Workspace) -> Problem:
     """What is asked, a little narrower where data flows one way only.
 
-    A broker that takes nothing keeps its share, else the others would have larger ones after it. And where such brokers
-    hold less than a fair share, others end near the fair one as well, by which goals are measured.
+    Where brokers that take nothing hold less than a fair share, others end near the fair one as well, by which goals
+    are measured.
     """
     problem, fair = problem_of(work), shares_of(work, fair=True)
     loads = []
     for one in problem.loads:
-        kept = np.maximum(one.low, np.minimum(one.share, problem.held(one)))
         tolerance = work.request.tolerance_of(Resource(one.name))
         high = np.maximum(fair[Resource(one.name)] * (1 + tolerance), one.share * (1 + NARROW * tolerance))
-        loads.append(replace(one, low=np.where(problem.takes, one.low, kept), high=np.minimum(one.high, high)))
+        loads.append(replace(one, high=np.minimum(one.high, high)))
     return replace(problem, loads=tuple(loads))
 
 

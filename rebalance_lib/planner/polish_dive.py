@@ -50,7 +50,7 @@ DUAL, PRIMAL = 1, 4  # simplex strategies: after limits have changed, and after 
 
 
 def dive(moves: FractionalMoves, seconds_left: Callable[[], float], start: Moves) -> Fractions | None:
-    """Moves of nearly nothing but whole replicas; None if a replica that must go can go nowhere.
+    """Moves of whole replicas; None if a replica that must go can go nowhere.
 
     Prices and bound are those of the linear program. ``start`` is a plan: its moves are among the first columns.
     """
@@ -63,7 +63,7 @@ def dive(moves: FractionalMoves, seconds_left: Callable[[], float], start: Moves
         search.narrow()
         for level in LEVELS:
             search.round_down_to(level)
-    return search.with_prices_of(first)
+    return search.rounded(first)
 
 
 class _Dive(Search):
@@ -178,6 +178,49 @@ class _Dive(Search):
             self._priced_at = self._cost
         self._priced_at = min(self._priced_at, self._cost)
 
-    def with_prices_of(self, first: Fractions) -> Fractions:
-        """What it has come to, with the prices and the bound of the linear program."""
-        return replace(self._fractions(self._values(), first.prices, outside=first.outside), bound=first.bound)
+    def rounded(self, first: Fractions) -> Fractions:
+        """Whole replicas, with the prices and the bound of the linear program.
+
+        What is still split goes where the least is outside of the bands, one replica after another, as often as that
+        helps.
+        """
+        parts = self._parts()
+        target = parts.argmax(axis=1)
+        split = np.flatnonzero(parts.max(axis=1) < 1 - WHOLE)
+        load, better = self._loads_with(target), True
+        while better:
+            better = False
+            for slot in split.tolist():
+                options = np.flatnonzero(parts[slot] > WHOLE)
+                after = [load + self._change(slot, int(option)) - self._change(slot, target[slot]) for option in options]
+                best = int(np.argmin([self._outside(one) for one in after]))
+                if self._outside(after[best]) < self._outside(load) - WHOLE:
+                    target[slot], load, better = options[best], after[best], True
+        moves, goes = self._moves, np.flatnonzero(target < self._count)
+        return replace(
+            first,
+            slot=moves.slots[goes],
+            broker=moves.brokers[target[goes]],
+            part=np.ones(len(goes)),
+            bytes=float(moves.sizes[goes].sum()) * moves.unit,
+            split=moves.slots[split],
+        )
+
+    def _loads_with(self, target: Ints) -> Floats:
+        """By broker of the group and load: what it gets or loses by that."""
+        moves, load = self._moves, np.zeros((self._count + 1, self._loads))
+        np.add.at(load, target, moves.loads)
+        gone = np.flatnonzero((target < self._count) & moves.placed)
+        np.subtract.at(load, moves.source[gone], moves.loads[gone])
+        return load[:-1]
+
+    def _change(self, slot: int, target: int) -> Floats:
+        moves, change = self._moves, np.zeros((self._count, self._loads))
+        if target < self._count:
+            change[target] += moves.loads[slot]
+            change[moves.source[slot]] -= moves.loads[slot] * moves.placed[slot]
+        return change
+
+    def _outside(self, load: Floats) -> float:
+        moves = self._moves
+        return float((np.maximum(0.0, load - moves.high) + np.maximum(0.0, moves.low - load)).sum())

@@ -171,7 +171,7 @@ class _Core:
         two = np.partition(choice, 1, axis=1)[:, :2] if choice.shape[1] > 1 else np.zeros((len(choice), 2))
         regret = np.diff(np.minimum(two, NOWHERE), axis=1)[:, 0]
         by_byte = regret / np.maximum(program.sizes, TINY)
-        split = np.isin(program.slots, self.found.slot[~self.found.whole])
+        split = np.isin(program.slots, self.found.split)
         source, target = state.problem.broker[program.slots], state.broker[program.slots]
         rows = np.flatnonzero(split)
         count, filled = size

@@ -66,11 +66,7 @@ class Fractions:
     bound: float  # bytes: no plan copies less
     bytes: float  # of this solution
     outside: bool  # whether it leaves a band
-
-    @property
-    def whole(self) -> Flags:
-        """By move: whether all of the replica goes."""
-        return np.asarray(self.part > 1 - WHOLE)
+    split: Ints  # slots whose replica does not go as a whole
 
 
 class FractionalMoves:
@@ -302,7 +298,7 @@ class Search:
     def _fractions(self, values: Floats, prices: Floats, *, outside: bool) -> Fractions:
         part = values[self._slack :]
         some = np.flatnonzero(part > WHOLE)
-        moves = self._moves
+        moves, split = self._moves, np.unique(self._slot[(part > WHOLE) & (part < 1 - WHOLE)])
         return Fractions(
             moves.slots[self._slot[some]],
             moves.brokers[self._broker[some]],
@@ -311,4 +307,5 @@ class Search:
             self._bound * moves.unit,
             float(moves.sizes[self._slot[some]] @ part[some]) * moves.unit,
             outside,
+            moves.slots[split],
         )
