@@ -85,7 +85,8 @@ class _Dive(Search):
         """Leave what rounding of the finest needs between loads and the edges of bands."""
         moves = self._moves
         mean = moves.loads.mean(axis=0)
-        margin = np.where(np.ptp(moves.loads, axis=0) > 0, MARGIN * mean, mean)
+        differs = np.ptp(moves.loads, axis=0) > 0
+        margin = np.where(differs, MARGIN * mean, mean * differs.any())  # a number alone splits hardly anything
         margin = np.minimum(margin, NARROWEST * (moves.high - moves.low))
         margin = np.where(np.isfinite(margin), np.maximum(0.0, margin), 0.0)
         rows = np.arange(self._bands, dtype=np.int32)
@@ -192,7 +193,8 @@ class _Dive(Search):
             better = False
             for slot in split.tolist():
                 options = np.flatnonzero(parts[slot] > WHOLE)
-                after = [load + self._change(slot, int(option)) - self._change(slot, target[slot]) for option in options]
+                without = load - self._change(slot, int(target[slot]))
+                after = [without + self._change(slot, option) for option in options.tolist()]
                 best = int(np.argmin([self._outside(one) for one in after]))
                 if self._outside(after[best]) < self._outside(load) - WHOLE:
                     target[slot], load, better = options[best], after[best], True

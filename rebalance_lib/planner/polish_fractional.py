@@ -40,6 +40,8 @@ CORES = (4, 1.5), (10, 1.5), (8, 0.5), (3, 0.3)
 
 The first that fits the bands is taken. The last one may leave them: it is small, so that a solution is found in time.
 """
+LARGER = (1, 4, 16)  # times as many replicas at each broker, once the last number saves nothing more
+SHORTEST = 0.3  # seconds: what the largest of these programs takes before it asks for the time
 HOSTS = 5  # brokers that each of these may go to
 EQUAL = 1e-3  # of its bytes: between brokers that are as good for a replica, chance decides
 MOST = 8  # times these replicas: where the load is not reached by then
@@ -77,15 +79,17 @@ def rounded(state: State, clock: Clock, random: np.random.Generator) -> tuple[St
 
 
 def _save(state: State, cores: list[_Core], clock: Clock, random: np.random.Generator, bound: float) -> None:
-    """Draw cores anew as long as that saves bytes, once all are within their bands."""
-    saves = True
-    while saves and state.outside == 0 and state.bytes_copied > bound * (1 + NEAR):
-        saves = False
-        for number, core in enumerate(cores):
-            own = clock.part(1 / (len(cores) - number))
-            partitions, hosts = core.part(state, CORES[0], random)
-            if own.seconds_left() > 0 and len(partitions):
-                saves |= state.improve(Part(partitions, hosts, own, NODES, GAP, core.brokers))
+    """Draw cores anew as long as that saves bytes, then larger ones, once all are within their bands."""
+    for larger in LARGER:
+        saves = True
+        while saves and state.outside == 0 and state.bytes_copied > bound * (1 + NEAR):
+            saves = False
+            for number, core in enumerate(cores):
+                own = clock.part(1 / (len(cores) - number))
+                count, filled = CORES[0]
+                partitions, hosts = core.part(state, (count * larger, filled), random)
+                if own.seconds_left() > SHORTEST and len(partitions):
+                    saves |= state.improve(Part(partitions, hosts, own, NODES, GAP, core.brokers))
 
 
 def _moves(state: State) -> Moves:
