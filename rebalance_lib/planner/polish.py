@@ -18,9 +18,9 @@ from rebalance_lib.planner.exact import LESS_OUTSIDE, Score, is_small
 from rebalance_lib.planner.exact.places import free_by_broker, lay_out
 from rebalance_lib.planner.goals.objective import GAIN
 from rebalance_lib.planner.polish_exact import polish
-from rebalance_lib.planner.polish_fractional import Clock
+from rebalance_lib.planner.polish_part import Clock
 from rebalance_lib.planner.problem import problem_of
-from rebalance_lib.planner.rebalance import shares_of
+from rebalance_lib.planner.rebalance import bands, shares_of
 from rebalance_lib.planner.resources import Resource
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace, hosts, spent, sum_by
 
@@ -72,18 +72,18 @@ def polished(
 
 
 def _problem(work: Workspace) -> Problem:
-    """What is asked, a little narrower where data flows one way only.
+    """What is asked, numbers as whole ones, a little narrower where data flows one way only.
 
-    A broker that takes nothing keeps its share, else the others would have larger ones after it. And where such brokers
-    hold less than a fair share, others end near the fair one as well, by which goals are measured.
+    Where brokers that take nothing hold less than a fair share, others end near the fair one as well, by which goals
+    are measured.
     """
-    problem, fair = problem_of(work), shares_of(work, fair=True)
+    problem, shares, fair = problem_of(work), shares_of(work), shares_of(work, fair=True)
     loads = []
     for one in problem.loads:
-        kept = np.maximum(one.low, np.minimum(one.share, problem.held(one)))
-        tolerance = work.request.tolerance_of(Resource(one.name))
-        high = np.maximum(fair[Resource(one.name)] * (1 + tolerance), one.share * (1 + NARROW * tolerance))
-        loads.append(replace(one, low=np.where(problem.takes, one.low, kept), high=np.minimum(one.high, high)))
+        resource = Resource(one.name)
+        (low, high), (_, fair_high) = (bands(work, by, resource) for by in (shares, fair))
+        near = one.share * (1 + NARROW * work.request.tolerance_of(resource))
+        loads.append(replace(one, low=np.maximum(one.low, low), high=np.minimum(high, np.maximum(fair_high, near))))
     return replace(problem, loads=tuple(loads))
 
 

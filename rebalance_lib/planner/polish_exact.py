@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rebalance_lib.planner.polish_fractional import NEAR, Clock, rounded
-from rebalance_lib.planner.polish_part import Part, State
+from rebalance_lib.planner.polish_fractional import NEAR, rounded
+from rebalance_lib.planner.polish_part import Clock, Part, State
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,13 +71,13 @@ def polish(
     rounds, improvements, idle = 0, 0, 0
     if found.is_better_than(state):
         state, improvements = found, 1
-    while idle < PATIENCE and (left := clock.seconds_left()) > (clock.repair if state.outside else 0.0):
+    while idle < PATIENCE and clock.seconds_left() > (clock.repair if state.outside else 0.0):
         if state.outside == 0 and state.bytes_copied <= bound * (1 + NEAR):
             break
         rounds += 1
         idle += 1
         brokers = _brokers(state, random)
-        part = _part(state, brokers, random, left) if len(brokers) > 1 else None
+        part = _part(state, brokers, random, clock) if len(brokers) > 1 else None
         if part is not None and state.improve(part):
             improvements += 1
             idle = 0
@@ -107,7 +107,7 @@ def _brokers(state: State, random: np.random.Generator) -> Ints:
     return np.sort(np.append(first, more))
 
 
-def _part(state: State, brokers: Ints, random: np.random.Generator, seconds: float) -> Part | None:
+def _part(state: State, brokers: Ints, random: np.random.Generator, clock: Clock) -> Part | None:
     """Partitions of these brokers: first ones that the plan moves, then any; None if there are none."""
     problem = state.problem
     chosen = np.zeros(problem.brokers, np.bool_)
@@ -121,4 +121,4 @@ def _part(state: State, brokers: Ints, random: np.random.Generator, seconds: flo
     moved = moved[np.argsort(rank, kind="stable")[: int(count * MOVED)]]
     rest = here[~np.isin(here, moved)][: count - len(moved)]
     partitions = np.sort(np.append(moved, rest))
-    return Part(partitions, np.tile(chosen, (len(partitions), 1)), seconds, NODES, GAP) if len(partitions) else None
+    return Part(partitions, np.tile(chosen, (len(partitions), 1)), clock, NODES, GAP) if len(partitions) else None

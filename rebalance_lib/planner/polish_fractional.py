@@ -25,22 +25,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rebalance_lib.planner.certificate.fractional import FractionalMoves, Fractions, Moves, groups
-from rebalance_lib.planner.polish_part import Part, State
+from rebalance_lib.planner.polish_dive import dive
+from rebalance_lib.planner.polish_part import Clock, Part, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from rebalance_lib.planner.certificate.problem import Flags, Floats, Ints, Problem
 
 CELLS = 4_000_000  # partitions times brokers: beyond, the linear program takes minutes
-FRACTIONAL_TIME = 0.5  # of the seconds: what the linear program may take
+FRACTIONAL_TIME = 0.85  # of the seconds: what the linear program may take
 CORES = (4, 1.5), (10, 1.5), (8, 0.5), (3, 0.3)
 """What a core has at each broker, beside what was split: so many replicas, and so many times the load that was split.
 
 The first that fits the bands is taken. The last one may leave them: it is small, so that a solution is found in time.
 """
+LARGER = (1, 4, 16)  # times as many replicas at each broker, once the last number saves nothing more
+SHORTEST = 0.3  # seconds: what the largest of these programs takes before it asks for the time
 HOSTS = 5  # brokers that each of these may go to
 EQUAL = 1e-3  # of its bytes: between brokers that are as good for a replica, chance decides
 MOST = 8  # times these replicas: where the load is not reached by then
@@ -49,24 +50,6 @@ TINY = 1e-12  # of an average broker: what an empty replica counts as where byte
 NODES = 500
 GAP = 2e-4  # of all bytes
 NEAR = 5e-4  # of the bound: what is not worth another round
-
-
-@dataclass(frozen=True, eq=False)
-class Clock:
-    """When it shall end."""
-
-    end: float
-    monotonic: Callable[[], float]
-    repair: float = 0.0  # seconds before the end: when it ends if a load is still outside of its band
-
-    def seconds_left(self) -> float:
-        """Negative if it is late."""
-        return self.end - self.monotonic()
-
-    def part(self, share: float) -> Clock:
-        """One that ends after this part of what is left."""
-        now = self.monotonic()
-        return Clock(now + (self.end - self.repair - now) * share, self.monotonic)
 
 
 def rounded(state: State, clock: Clock, random: np.random.Generator) -> tuple[State, float]:
@@ -81,7 +64,7 @@ def rounded(state: State, clock: Clock, random: np.random.Generator) -> tuple[St
     for number, program in enumerate(programs):
         program.close(_crowds_racks(problem, program, parts[number]))
         own = until.part(1 / (len(programs) - number))
-        found = program.solve_nearly_whole(own.seconds_left, start)
+        found = dive(program, own.seconds_left, start)
         if found is None:
             return state, 0.0
         solved.append(found)
@@ -89,21 +72,24 @@ def rounded(state: State, clock: Clock, random: np.random.Generator) -> tuple[St
     bound = 0.0 if any(found.outside for found in solved) else sum(found.bound for found in solved)
     cores = [_Core(*one) for one in zip(programs, solved, parts, strict=True)]
     for number, core in enumerate(cores):
-        _place_core(whole, core, clock.part(1 / (len(cores) - number)), random)
+        if whole.outside:
+            _place_core(whole, core, clock.part(1 / (len(cores) - number)), random)
     _save(whole, cores, clock, random, bound)
     return whole, bound
 
 
 def _save(state: State, cores: list[_Core], clock: Clock, random: np.random.Generator, bound: float) -> None:
-    """Draw cores anew as long as that saves bytes, once all are within their bands."""
-    saves = True
-    while saves and state.outside == 0 and state.bytes_copied > bound * (1 + NEAR):
-        saves = False
-        for number, core in enumerate(cores):
-            seconds = clock.part(1 / (len(cores) - number)).seconds_left()
-            partitions, hosts = core.part(state, CORES[0], random)
-            if seconds > 0 and len(partitions):
-                saves |= state.improve(Part(partitions, hosts, seconds, NODES, GAP, core.brokers))
+    """Draw cores anew as long as that saves bytes, then larger ones, once all are within their bands."""
+    for larger in LARGER:
+        saves = True
+        while saves and state.outside == 0 and state.bytes_copied > bound * (1 + NEAR):
+            saves = False
+            for number, core in enumerate(cores):
+                own = clock.part(1 / (len(cores) - number))
+                count, filled = CORES[0]
+                partitions, hosts = core.part(state, (count * larger, filled), random)
+                if own.seconds_left() > SHORTEST and len(partitions):
+                    saves |= state.improve(Part(partitions, hosts, own, NODES, GAP, core.brokers))
 
 
 def _moves(state: State) -> Moves:
@@ -189,7 +175,7 @@ class _Core:
         two = np.partition(choice, 1, axis=1)[:, :2] if choice.shape[1] > 1 else np.zeros((len(choice), 2))
         regret = np.diff(np.minimum(two, NOWHERE), axis=1)[:, 0]
         by_byte = regret / np.maximum(program.sizes, TINY)
-        split = np.isin(program.slots, self.found.slot[~self.found.whole])
+        split = np.isin(program.slots, self.found.split)
         source, target = state.problem.broker[program.slots], state.broker[program.slots]
         rows = np.flatnonzero(split)
         count, filled = size
@@ -226,12 +212,12 @@ class _Core:
 def _place_core(state: State, core: _Core, clock: Clock, random: np.random.Generator) -> None:
     """Place the core of a group anew."""
     for number, size in enumerate(CORES):
-        seconds = clock.seconds_left() / (len(CORES) - number)
-        if seconds <= 0:
+        own = clock.part(1 / (len(CORES) - number))
+        if own.seconds_left() <= 0:
             return
         partitions, hosts = core.part(state, size, random)
         if not len(partitions):
             return
         last = core.found.outside or number == len(CORES) - 1
-        if state.improve(Part(partitions, hosts, seconds, NODES, GAP, None if last else core.brokers)):
+        if state.improve(Part(partitions, hosts, own, NODES, GAP, None if last else core.brokers)):
             return

@@ -15,6 +15,8 @@ from rebalance_lib.planner.certificate.problem import Problem
 from rebalance_lib.planner.certificate.program import Program
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from rebalance_lib.planner.certificate.problem import Flags, Floats, Ints
@@ -24,12 +26,30 @@ OUTSIDE = 1e4  # what a share outside of the bands costs, in terms of the larges
 
 
 @dataclass(frozen=True, eq=False)
+class Clock:
+    """When it shall end."""
+
+    end: float
+    monotonic: Callable[[], float]
+    repair: float = 0.0  # seconds before the end: when it ends if a load is still outside of its band
+
+    def seconds_left(self) -> float:
+        """Negative if it is late."""
+        return self.end - self.monotonic()
+
+    def part(self, share: float) -> Clock:
+        """One that ends after this part of what is left."""
+        now = self.monotonic()
+        return Clock(now + (self.end - self.repair - now) * share, self.monotonic)
+
+
+@dataclass(frozen=True, eq=False)
 class Part:
     """What is placed anew, and how long that may take."""
 
     partitions: Ints
     hosts: Flags  # by partition and broker: where its replicas may be, beside where they are and were
-    seconds: float
+    clock: Clock
     nodes: int
     gap: float  # of all bytes that the placement copies
     inside: Ints | None = None  # brokers: only a solution that has these within their bands will do
@@ -204,7 +224,7 @@ class _PartProgram:
         for columns in penalised:
             cost[columns] = OUTSIDE
         start = program.columns_of(self._has)
-        found = program.solve(cost, nodes=part.nodes, gap=part.gap, start=start, seconds=part.seconds)
+        found = program.solve(cost, nodes=part.nodes, gap=part.gap, start=start, seconds_left=part.clock.seconds_left)
         if found.chosen is None:
             return None
         after = np.zeros_like(self._has)

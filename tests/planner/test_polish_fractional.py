@@ -9,15 +9,15 @@ from random import Random
 import numpy as np
 import pytest
 
-from rebalance_lib.planner.polish_fractional import Clock, rounded
-from rebalance_lib.planner.polish_part import State
+from rebalance_lib.planner.polish_fractional import rounded
+from rebalance_lib.planner.polish_part import Clock, State
 from tests.budget import cases
 from tests.planner.test_certificate import band, listed, problem, racks_are_kept
 
 
 def clock():
-    """One that goes on by a tenth of a second whenever it is read."""
-    return Clock(30.0, (number * 0.1 for number in count()).__next__)
+    """One that goes on by three milliseconds whenever it is read."""
+    return Clock(30.0, (number * 0.003 for number in count()).__next__)
 
 
 def made_whole(one):

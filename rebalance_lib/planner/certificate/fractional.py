@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import highspy
 import numpy as np
@@ -40,7 +40,6 @@ COLUMNS = 150  # added at once; 10,000 partitions, 30 brokers, all loads: 150 ta
 ROUNDS = 200
 GAP, TILTED_GAP = 1e-5, 2e-4  # of the bytes
 PENALTY, RISE, HIGHEST = 3.0, 5.0, 1e4  # bytes of an average broker for its share of a load
-TILT, FINE, COARSEST = 2e-5, 2.0, 50.0  # of its bytes: what the coarseness of a replica counts in the choice
 WHOLE = 1e-6  # nearer than this to 0 or 1, a fraction is whole
 SAFETY = 1e-9  # of the most that a broker holds: far more than sums of floats can be off
 ROUNDING = 1e-12  # of all that is added up
@@ -67,11 +66,7 @@ class Fractions:
     bound: float  # bytes: no plan copies less
     bytes: float  # of this solution
     outside: bool  # whether it leaves a band
-
-    @property
-    def whole(self) -> Flags:
-        """By move: whether all of the replica goes."""
-        return np.asarray(self.part > 1 - WHOLE)
+    split: Ints  # slots whose replica does not go as a whole
 
 
 class FractionalMoves:
@@ -98,6 +93,12 @@ class FractionalMoves:
         edges = [[low - has - by, high - has + by] for (low, high), has, by in zip(bands, held, off, strict=True)]
         self.low, self.high = (np.column_stack([one[side][brokers] for one in edges]) / self._units for side in (0, 1))
         self.space = np.full(len(brokers), np.inf) if space is None else space[brokers] / self.unit
+
+    def rows_of(self, slot: Ints, broker: Ints) -> tuple[Ints, Ints]:
+        """Slots and brokers as they are counted here; -1 for those that are not of the group."""
+        row, at = np.full(len(self._problem.broker), -1), np.full(self._problem.brokers, -1)
+        row[self.slots], at[self.brokers] = np.arange(len(self.slots)), np.arange(len(self.brokers))
+        return row[slot], at[broker]
 
     @property
     def is_needed(self) -> bool:
@@ -157,27 +158,10 @@ class FractionalMoves:
         """
         if np.any(self.must_leave & self.closed.all(axis=1)):
             return None
-        return _Search(self, known / self.unit, lambda: highspy.kHighsInf).found()
-
-    def solve_nearly_whole(self, seconds_left: Callable[[], float], start: Moves) -> Fractions | None:
-        """The cheapest moves, of those as good the ones that split smaller replicas; None as above.
-
-        ``start`` is a plan: its moves are among the first columns.
-        """
-        if np.any(self.must_leave & self.closed.all(axis=1)):
-            return None
-        search = _Search(self, 0.0, seconds_left, tilt=TILT * np.clip(self.coarseness - FINE, 0.0, COARSEST))
-        row = np.full(len(self._problem.broker), -1)
-        row[self.slots] = np.arange(len(self.slots))
-        at = np.full(self._problem.brokers, -1)
-        at[self.brokers] = np.arange(len(self.brokers))
-        slot, broker = row[start[0]], at[start[1]]
-        known = (slot >= 0) & (broker >= 0)
-        search.begin(slot[known], broker[known])
-        return search.found()
+        return Search(self, known / self.unit, lambda: highspy.kHighsInf).found()
 
 
-class _Search:
+class Search:
     """The program with the columns that there are by now."""
 
     def __init__(
@@ -189,7 +173,8 @@ class _Search:
         self._gap = GAP if np.max(tilt, initial=0.0) == 0 else TILTED_GAP
         self._loads, self._count = moves.loads.shape[1], len(moves.brokers)
         self._bands = self._loads * self._count
-        self._row_of = np.full(len(moves.slots), -1)
+        self._row_of = np.full(len(moves.slots), -1)  # that all columns of a slot together are 1 at most
+        self._only = np.full(len(moves.slots), -1)  # the first column of a slot: as long as it is alone it needs no row
         self._rows = self._bands + self._count
         self._slot, self._broker = np.empty(0, np.int64), np.empty(0, np.int64)
         self._has = moves.closed.copy()
@@ -198,6 +183,8 @@ class _Search:
         options: dict[str, int | str] = {"threads": 1, "presolve": "off", "simplex_strategy": 4}
         for option, value in options.items():  # primal: columns come
             self._program.setOptionValue(option, value)
+        if seconds_left() < highspy.kHighsInf:
+            self._program.cbSimplexInterrupt.subscribe(self._check)
         self._add_rows(np.append(moves.low.ravel(), np.full(self._count, -np.inf)), np.append(moves.high, moves.space))
         sides = np.repeat(np.arange(self._bands), 2)
         self._slack = len(sides)
@@ -206,32 +193,50 @@ class _Search:
         must = np.flatnonzero(moves.must_leave)
         self._extend(must, self._has[must].argmin(axis=1))
 
-    def _add_rows(self, low: Floats, high: Floats) -> None:
-        none = np.zeros(len(low), np.int32)
-        self._program.addRows(len(low), low, np.ravel(high), 0, none, none[:0], np.empty(0))
+    def _check(self, event: Any) -> None:
+        event.data_in.user_interrupt = self._seconds_left() <= 0
 
-    def _add_columns(self, cost: Floats, index: Ints, value: Floats) -> None:
+    def _add_rows(self, low: Floats, high: Floats, column: Ints | None = None) -> None:
+        """Rows between these limits, each with one column that there is already, or none."""
+        column = np.empty(0, np.int64) if column is None else column
+        start = np.arange(len(low), dtype=np.int32) if len(column) else np.zeros(len(low), np.int32)
+        one = np.ones(len(column))
+        self._program.addRows(len(low), low, np.ravel(high), len(column), start, column.astype(np.int32), one)
+
+    def _add_columns(self, cost: Floats, index: Ints, value: Floats, most: float = highspy.kHighsInf) -> None:
         count, width = index.shape
         start = np.arange(0, index.size, width, dtype=np.int32)
-        limits = np.zeros(count), np.full(count, highspy.kHighsInf)
+        limits = np.zeros(count), np.full(count, most)
         self._program.addCols(count, cost, *limits, index.size, start, index.ravel().astype(np.int32), value.ravel())
 
     def _extend(self, slot: Ints, broker: Ints) -> None:
-        """Let these slots go to these brokers."""
+        """Let these slots go to these brokers, each to one."""
+        shared = (self._only[slot] >= 0) | self._moves.must_leave[slot]
+        self._add_moves(slot[~shared], broker[~shared])
+        self._add_slot_rows(slot[shared & (self._row_of[slot] < 0)])
+        self._add_moves(slot[shared], broker[shared])
+
+    def _add_slot_rows(self, slot: Ints) -> None:
+        """That of a slot that must go there from the start, that of others with the column they have."""
+        for some in (slot[self._only[slot] < 0], slot[self._only[slot] >= 0]):
+            if len(some):
+                self._row_of[some] = self._rows + np.arange(len(some))
+                self._rows += len(some)
+                low, column = np.where(self._moves.must_leave[some], 1.0, -np.inf), self._only[some]
+                self._add_rows(low, np.ones(len(some)), self._slack + column[column >= 0])
+
+    def _add_moves(self, slot: Ints, broker: Ints) -> None:
         if not len(slot):
             return
-        moves, loads = self._moves, np.arange(self._loads)
-        new = slot[self._row_of[slot] < 0]
-        self._row_of[new] = self._rows + np.arange(len(new))
-        self._rows += len(new)
-        self._add_rows(np.where(moves.must_leave[new], 1.0, -np.inf), np.ones(len(new)))
+        moves, loads, row = self._moves, np.arange(self._loads), self._row_of[slot, None]
         out = np.where(moves.placed[slot, None], -moves.loads[slot], 0.0)
-        rows = self._row_of[slot, None], self._bands + broker[:, None]
-        index = np.hstack(
-            [broker[:, None] * self._loads + loads, moves.source[slot, None] * self._loads + loads, *rows]
-        )
-        value = np.hstack([moves.loads[slot], out, np.ones((len(slot), 1)), moves.sizes[slot, None]])
-        self._add_columns(moves.sizes[slot] + self._tilt[slot], index, value)
+        band = broker[:, None] * self._loads + loads, moves.source[slot, None] * self._loads + loads
+        index = np.hstack([*band, self._bands + broker[:, None]])
+        value = np.hstack([moves.loads[slot], out, moves.sizes[slot, None]])
+        if row[0] >= 0:
+            index, value = np.hstack([index, row]), np.hstack([value, np.ones_like(row)])
+        self._only[slot] = np.where(self._only[slot] < 0, len(self._slot) + np.arange(len(slot)), self._only[slot])
+        self._add_columns(moves.sizes[slot] + self._tilt[slot], index, value, 1.0)
         self._has[slot, broker] = True
         self._slot, self._broker = np.append(self._slot, slot), np.append(self._broker, broker)
 
@@ -244,26 +249,27 @@ class _Search:
             self._bound = max(self._bound, self._moves.bound(prices) / self._moves.unit)
             paid = values[: self._slack].sum() > WHOLE
             near = cost - self._bound <= self._gap * abs(cost)
-            pays = self._moves.costs(prices, space) + (self._tilt - of_slot)[:, None]
-            pays[self._has] = 0.0
-            broker = pays.argmin(axis=1)
-            gain = pays[np.arange(len(broker)), broker]
-            slot = np.flatnonzero(gain < -1e-9)
+            slot, broker, _ = self._paying(prices, space, of_slot)
             if left <= 0 or ((near or not len(slot)) and (not paid or self._penalty >= HIGHEST)):
                 break
             if near or not len(slot):
                 self._raise_penalty()
             else:
-                if len(slot) > COLUMNS:
-                    slot = slot[np.argpartition(gain[slot], COLUMNS)[:COLUMNS]]
-                self._extend(np.sort(slot), broker[np.sort(slot)])
+                self._extend(slot, broker)
             best = self._solved()
         return self._fractions(values, prices, outside=bool(paid))
 
-    def begin(self, slot: Ints, broker: Ints) -> None:
-        """Add the moves of a plan, as far as they are allowed and not there yet."""
-        new = ~self._has[slot, broker]
-        self._extend(slot[new], broker[new])
+    def _paying(self, prices: Floats, space: Floats, of_slot: Floats) -> tuple[Ints, Ints, Floats]:
+        """Slots that should go to another broker at these prices: those that gain the most, where to, and all gains."""
+        pays = self._moves.costs(prices, space) + (self._tilt - of_slot)[:, None]
+        pays[self._has] = 0.0
+        broker = pays.argmin(axis=1)
+        gain = pays[np.arange(len(broker)), broker]
+        slot = np.flatnonzero(gain < -1e-9)
+        chosen = slot
+        if len(slot) > COLUMNS:
+            chosen = np.sort(slot[np.argpartition(gain[slot], COLUMNS)[:COLUMNS]])
+        return chosen, broker[chosen], gain[slot]
 
     def _raise_penalty(self) -> None:
         self._penalty *= RISE
@@ -273,10 +279,8 @@ class _Search:
 
     def _solved(self) -> tuple[Floats, Floats, Floats, float, float]:
         """Prices of loads and of space, what each slot's own row is worth, the cost, and the seconds left."""
-        left = self._seconds_left()
-        if np.isfinite(left):
-            self._program.setOptionValue("time_limit", self._program.getRunTime() + max(0.0, left))
         self._program.run()
+        left = self._seconds_left()
         info = self._program.getInfo()
         if self._program.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             left = 0.0
@@ -284,6 +288,9 @@ class _Search:
         if len(dual) < self._rows:  # it was stopped before there was a solution
             dual = np.zeros(self._rows)
         of_slot = np.where(self._row_of >= 0, dual[self._row_of], 0.0)
+        alone = np.flatnonzero((self._row_of < 0) & (self._only >= 0))
+        at_limit = np.resize(self._program.getSolution().col_dual or [0.0], self._slack + len(self._slot))
+        of_slot[alone] = np.minimum(0.0, at_limit[self._slack + self._only[alone]])
         prices = -dual[: self._bands].reshape(self._count, self._loads)
         space = np.maximum(0.0, -dual[self._bands : self._bands + self._count])
         return prices, space, of_slot, float(info.objective_function_value), left
@@ -291,7 +298,7 @@ class _Search:
     def _fractions(self, values: Floats, prices: Floats, *, outside: bool) -> Fractions:
         part = values[self._slack :]
         some = np.flatnonzero(part > WHOLE)
-        moves = self._moves
+        moves, split = self._moves, np.unique(self._slot[(part > WHOLE) & (part < 1 - WHOLE)])
         return Fractions(
             moves.slots[self._slot[some]],
             moves.brokers[self._broker[some]],
@@ -300,4 +307,5 @@ class _Search:
             self._bound * moves.unit,
             float(moves.sizes[self._slot[some]] @ part[some]) * moves.unit,
             outside,
+            moves.slots[split],
         )

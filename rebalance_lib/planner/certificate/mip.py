@@ -13,6 +13,8 @@ import highspy
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rebalance_lib.planner.certificate.problem import Flags, Floats, Ints
 
 
@@ -45,14 +47,20 @@ class _Rows:
 
 
 class _Checks:
-    """Stops a search that has asked so often whether to go on."""
+    """Stops a search that has asked so often whether to go on, or whose time is up."""
 
-    def __init__(self, most: int) -> None:
-        self._left = most
+    def __init__(self, most: int | None, seconds_left: Callable[[], float] | None) -> None:
+        self._left, self._seconds_left = most, seconds_left
 
     def count(self, event: Any) -> None:
-        self._left -= 1
-        event.data_in.user_interrupt = self._left < 0
+        event.data_in.user_interrupt = self._is_over()
+
+    def _is_over(self) -> bool:
+        if self._left is not None:
+            self._left -= 1
+            if self._left < 0:
+                return True
+        return self._seconds_left is not None and self._seconds_left() <= 0
 
 
 class IntegerProgram:
@@ -87,13 +95,14 @@ class IntegerProgram:
         nodes: int,
         gap: float = 0.0,
         start: tuple[Ints, Flags] | None = None,
-        seconds: float = highspy.kHighsInf,
+        seconds_left: Callable[[], float] | None = None,
         checks: int | None = None,
     ) -> Solution:
         """Minimise, up to a part of the objective, from a start if there is one.
 
         HiGHS asks now and then whether to go on, at the same points of the search whenever it is run: after so many
-        `checks` it stops. Nodes alone limit little, since a small program spends most of its time on the first one.
+        `checks` it stops, or when no seconds are left, by whatever clock. Nodes alone limit little, since a small
+        program spends most of its time on the first one.
         """
         if not self.columns:  # HiGHS takes an empty program for solved
             infeasible = max(self._rows.low, default=0.0) > 0 or min(self._rows.high, default=0.0) < 0
@@ -114,7 +123,6 @@ class IntegerProgram:
             "threads": 1,
             "random_seed": 0,
             "mip_max_nodes": nodes,
-            "time_limit": seconds,
             "mip_allow_restart": False,  # a restart of a small program costs more than it gains
             "mip_rel_gap": gap,
             "mip_abs_gap": 1e-9,
@@ -126,8 +134,8 @@ class IntegerProgram:
         if start is not None:
             columns, values = start  # HiGHS works out the others
             solver.setSolution(len(columns), columns.astype(np.int32), values.astype(np.float64))
-        if checks is not None:
-            solver.cbMipInterrupt.subscribe(_Checks(checks).count)
+        if checks is not None or seconds_left is not None:
+            solver.cbMipInterrupt.subscribe(_Checks(checks, seconds_left).count)
         solver.run()
         status = solver.getModelStatus()
         if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):

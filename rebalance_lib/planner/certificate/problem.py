@@ -7,7 +7,8 @@ in no fewer racks than now, and no rack holds more of its replicas than the full
 brokers make that impossible.
 
 A broker whose share of a load is 0 has no band for it. Bands are widened where nothing can be done: a broker is not
-asked to hold less than what may not leave it, nor, if it takes nothing, more than it holds.
+asked to hold less than what may not leave it, nor, if it takes nothing, any least load: what it gives for the sake of
+one load may leave it with little of another, as passes allow it too.
 """
 
 from __future__ import annotations
@@ -106,9 +107,8 @@ class Problem:
     def band(self, loads: Loads) -> tuple[Floats, Floats]:
         """By broker: the lowest and highest load of replicas it may end with, widened where nothing can be done."""
         counted = (loads.share > 0) & ~self.leaves
-        low = np.where(self.takes, loads.low, np.minimum(loads.low, self.held(loads)))
         high = np.maximum(loads.high, self.held(loads, self.holds_back))
-        return np.where(counted, low, -np.inf), np.where(counted, high, np.inf)
+        return np.where(counted & self.takes, loads.low, -np.inf), np.where(counted, high, np.inf)
 
     @cached_property
     def racks(self) -> int:
