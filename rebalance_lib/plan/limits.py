@@ -8,6 +8,7 @@ Example: with ``Thresholds(bytes=0.1)``, a cluster whose fullest broker holds 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -62,7 +63,8 @@ class ApprovalLimits(_FromDict):
     def _exceeded(self, candidate: Mapping[str, Any]) -> Iterator[str]:
         if self.max_bytes is None:
             yield "no limit in bytes is set"
-        figures = {**candidate["figures"], "seconds": candidate["seconds"]}
+        seconds = candidate["seconds"]
+        figures = {**candidate["figures"], "seconds": math.inf if seconds is None else seconds}  # None: it never ends
         figures["bytes_moved"] += figures["log_dir_bytes"]
         for what, limit in (
             ("bytes_moved", self.max_bytes),

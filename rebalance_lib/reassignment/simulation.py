@@ -175,11 +175,18 @@ class _Simulation:
             peak_out=self._peak[:brokers],
             peak_in=self._peak[brokers : 2 * brokers],
             blocked=sorted(self._blocked),
-            never=[
-                row for row, way in enumerate(self._ways) if self._stage[row] < len(way) and row not in self._blocked
-            ],
+            never=self._never(),
             at_min_isr=None if self._min_insync is None else sorted(self._at_min_isr),
         )
+
+    def _never(self) -> list[int]:
+        """Partitions that are able to move, and have a stage or a copy between log dirs that did not end."""
+        copying = set(self._work.copies.partition[np.isnan(self._ends)].tolist())
+        return [
+            row
+            for row, way in enumerate(self._ways)
+            if (self._stage[row] < len(way) or row in copying) and row not in self._blocked
+        ]
 
     def _first_moves(self) -> list[Move]:
         """The first stage of every partition that has a leader to copy from and live brokers to copy to."""
