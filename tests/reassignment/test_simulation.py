@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +22,7 @@ from rebalance_lib.reassignment.log_dirs import Use
 from rebalance_lib.reassignment.outline import outline
 from rebalance_lib.reassignment.simulation import simulate_work
 from rebalance_lib.reassignment.work import Cluster, Work
-from rebalance_lib.topology import BROKERS, REPLICAS, Snapshot, TopicPartition
+from rebalance_lib.topology import BROKERS, REPLICAS, Snapshot, TopicPartition, parse_cluster
 
 IDEAL = Conditions.ideal()
 ROOM = 10_000
@@ -353,6 +354,21 @@ def test_log_dirs_that_are_not_known_are_counted_by_broker():
     snapshot = cluster({("a", 0): ([1], 100)}, brokers=2, log_dirs=())
     forecast = simulate(plan_of({("a", 0): [2]}), snapshot, Pace(throttle=10), conditions=IDEAL)
     assert [(one.path, one.bytes_peak) for one in forecast.log_dirs] == [(None, 100), (None, 100)]
+
+
+def test_a_disk_without_a_known_log_dir_is_as_large_as_its_capacity():
+    document = {
+        "brokers": [{"id": 1}, {"id": 2, "capacity": {"disk": 150}}, {"id": 3, "capacity": {"disk": 1000}}],
+        "partitions": [
+            {"topic": "a", "partition": 0, "replicas": [1], "size": 100},
+            {"topic": "b", "partition": 0, "replicas": [2], "size": 60},
+        ],
+    }
+    snapshot = parse_cluster(json.dumps(document).encode()).snapshot
+    forecast = simulate(plan_of({("a", 0): [2]}), snapshot, Pace(throttle=10), conditions=IDEAL)
+    disks = {one.broker: (one.total_bytes, one.usable_bytes, one.overflows) for one in forecast.log_dirs}
+    assert disks == {1: (None, None, False), 2: (150, 90, True), 3: (1000, 1000, False)}
+    assert forecast.log_dirs[1].fill == pytest.approx(160 / 150)
 
 
 def test_many_waves_are_shown_as_twenty():
