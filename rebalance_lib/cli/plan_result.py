@@ -64,7 +64,7 @@ def group_line(groups: dict[str, Any]) -> str:
 def headline(summary: dict[str, Any]) -> str:
     """The plan in one or two sentences."""
     if not summary["partitions_changed"]:
-        return f"Mode {summary['mode']}: nothing to do: no change would bring the cluster nearer to what was asked for"
+        return f"Mode {summary['mode']}: nothing to do: no change would bring the cluster nearer to its goals"
     if summary["mode"] == "partitions":
         return f"Mode partitions: {summary['partitions_changed']} new partitions are placed, no other changes"
     text = (

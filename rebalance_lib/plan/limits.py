@@ -92,15 +92,15 @@ class Thresholds(_FromDict):
 
     def under(self, figures: Mapping[str, Any]) -> str | None:
         """The imbalance in words, if it is under every threshold; None if one is reached, or none is set."""
-        told, reached = [], False
+        described, reached = [], False
         for what in ("bytes", "replicas", "leaders"):
             threshold = getattr(self, what)
             if threshold is None:
                 continue
             found = imbalance(figures[f"{what}_before"])
-            told.append(f"{what} {found:.1%} of at most {threshold:.1%}")
+            described.append(f"{what} {found:.1%} of at most {threshold:.1%}")
             reached |= found >= threshold
-        return None if reached or not told else ", ".join(told)
+        return None if reached or not described else ", ".join(described)
 
 
 def imbalance(balance: Mapping[str, float]) -> float:

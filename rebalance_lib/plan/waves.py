@@ -133,7 +133,7 @@ class Waves:
                     continue
             else:
                 self._file(place, full, 0 if full == BYTES else demands[full])
-            if files and self._has_room(cap):
+            if files and self._has_free_slots(cap):
                 heapq.heappush(heads, (files[0], cap, amount))
         for files, place in too_large:
             heapq.heappush(files, place)
@@ -172,7 +172,7 @@ class Waves:
         wanted[BYTES] = move.bytes
         return {cap: amount for cap, amount in wanted.items() if amount and self._limits[cap[0]] is not None}
 
-    def _has_room(self, cap: Cap) -> bool:
+    def _has_free_slots(self, cap: Cap) -> bool:
         limit = self._limits.get(cap[0])
         return limit is None or self._load[cap] < limit
 

@@ -234,7 +234,7 @@ def level(work: Workspace, shares: Shares) -> None:
     """Bring what follows from where replicas are within its bands; leaders are left for the end.
 
     A round shifts bytes, then evens out numbers of replicas with the smallest ones, which may leave bytes a little
-    uneven again; the next round mends that with what has been moved already, which costs nothing more. What is then
+    uneven again; the next round corrects that with what has been moved already, which costs nothing more. What is then
     still outside, and all other resources, is left to moves downhill.
     """
     tolerance, finer = work.request.tolerance_of(Resource.DISK), 1.0
@@ -308,14 +308,14 @@ def _shift_bytes(work: Workspace, shares: Shares, tolerance: float) -> int:
     # A few leaders too many are handed to followers where they are: moving their replicas would force the choice.
     leads, even = brokers["leads"], shares[Resource.LEADERS]
     spare = np.where(leads > even * (1 + FEW_LEADERS), leads - even, 0)
-    asked = Wanted(
+    wanted_moves = Wanted(
         wanted.give,
         wanted.take,
         np.rint((brokers["replicas"] - shares[Resource.REPLICAS]) * part).astype(np.int64),
         np.rint(spare * part).astype(np.int64),
         (share * SLACK).astype(np.int64),
     )
-    moved: int = shift(work.state, work.order, asked, not _crosses_racks(work), work.request.seed)
+    moved: int = shift(work.state, work.order, wanted_moves, not _crosses_racks(work), work.request.seed)
     return moved
 
 

@@ -1,4 +1,4 @@
-"""What is asked of the planner: a mode, whom and what it is about, and limits."""
+"""A request to the planner: a mode, whom and what it is about, and limits."""
 
 from __future__ import annotations
 

@@ -136,15 +136,15 @@ class LogDirForecast:
 
     @property
     def overflows(self) -> bool:
-        """Whether there is less room than these moves need; no, where it is not known."""
+        """Whether there is less disk space than these moves need; no, where it is not known."""
         return self.lacks() > 0
 
     def lacks(self, reserve: float = 0.0) -> int:
-        """The bytes that these moves need beyond the room there is, with this part of the log dir kept free."""
+        """The bytes that these moves need beyond the disk space there is, with this part of the log dir kept free."""
         if self.usable_bytes is None or self.bytes_peak == self.bytes_before:
             return 0
-        room = self.usable_bytes - reserve * (self.total_bytes or 0)
-        return max(0, math.ceil(self.bytes_peak - self.bytes_before - max(0.0, room)))
+        free = self.usable_bytes - reserve * (self.total_bytes or 0)
+        return max(0, math.ceil(self.bytes_peak - self.bytes_before - max(0.0, free)))
 
     @property
     def fill(self) -> float | None:
@@ -186,7 +186,7 @@ class Forecast:
 
     @property
     def overflowing(self) -> tuple[LogDirForecast, ...]:
-        """The log dirs that would run out of room."""
+        """The log dirs that would run out of disk space."""
         return tuple(log_dir for log_dir in self.log_dirs if log_dir.overflows)
 
     def as_dict(self, *, moves: bool = False, reserve: float = 0.0) -> dict[str, Any]:
@@ -394,5 +394,5 @@ def _assumptions(work: Work, timeline: Timeline, pace: Pace, conditions: Conditi
     if work.unknown_sizes:
         notes.append(f"The size of {work.unknown_sizes} replicas is not known: they count as nothing on their disks.")
     if timeline.at_min_isr is None and work.partitions:
-        notes.append("min.insync.replicas is not known: which partitions come down to it cannot be told.")
+        notes.append("min.insync.replicas is not known: partitions that come down to it are not named.")
     return notes

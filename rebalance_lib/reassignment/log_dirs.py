@@ -4,9 +4,9 @@ Log dirs are numbered broker by broker. A broker whose log dirs are not known, o
 said where they are, has one more without a path: bytes are then known by broker at least. If no log dir of a broker is
 known, the one without a path is as large as the disk capacity that was given for it.
 
-Over time, a copy counts in full from the moment when it begins, since the room must be there; what is removed counts
-until its files are gone. So the peak is an upper bound of what `du` would show, and near to it where few copies are
-under way at a time.
+Over time, a copy counts in full from the moment when it begins, since the disk space must be there; what is removed
+counts until its files are gone. So the peak is an upper bound of what `du` would show, and near to it where few copies
+are under way at a time.
 
 Example: a log dir has 100 bytes; a copy of 30 comes at second 5, and 40 are gone at second 65. Peak 130 at second 5,
 in the end 90.
@@ -35,7 +35,7 @@ _ENDLESS = float(1 << 62)
 
 @dataclass(frozen=True, eq=False)
 class LogDirs:
-    """All log dirs: whose they are, what they have room for, and what they hold before a plan."""
+    """All log dirs: whose they are, what disk space they have, and what they hold before a plan."""
 
     broker_ids: NDArray[np.int64]  # of all brokers, sorted
     broker: NDArray[np.int64]  # by log dir, a place in broker_ids; sorted
@@ -96,11 +96,11 @@ class LogDirs:
         """The number of a log dir, by broker's place and path."""
         return {key: number for number, key in enumerate(zip(self.broker.tolist(), self.paths, strict=True))}
 
-    def room(self) -> NDArray[np.float64]:
+    def disk_space(self) -> NDArray[np.float64]:
         """How much each log dir can take: what is usable, or, where that is not known, the more the less it holds."""
         usable = [float(value) if value is not None else np.nan for value in self.usable]
-        room = np.array(usable, np.float64)
-        return np.where(np.isnan(room), _ENDLESS - self.before, room)
+        space = np.array(usable, np.float64)
+        return np.where(np.isnan(space), _ENDLESS - self.before, space)
 
 
 @dataclass(frozen=True, eq=False)

@@ -112,7 +112,7 @@ def _between_brokers(
         free = np.zeros(len(copies))
         if cap is not None:
             taken = np.cumsum(parts[by_broker])
-            # The last that must have ended before there is room: those after it fit into the cap together.
+            # The last that must have ended before the copy may begin: those after it fit into the cap together.
             last = np.searchsorted(taken, taken - cap * SLOT)
             same = (brokers[by_broker] == brokers[by_broker][last]) & (taken > cap * SLOT)
             free[same] = done[last[same]]
@@ -167,18 +167,18 @@ def _partitions(
 
 
 def _log_dirs(work: Work, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Those of the plan; else, one after the other, those with most room if nothing is ever removed."""
+    """Those of the plan; else, one after the other, those with the most disk space if nothing is ever removed."""
     chosen, dirs = work.copies.log_dir.copy(), work.log_dirs
     single = np.diff(dirs.first)[work.copies.broker] == 1
     chosen = np.where((chosen == UNKNOWN) & single, dirs.first[work.copies.broker], chosen)
     if not (chosen == UNKNOWN).any():
         return chosen
-    room, first = dirs.room().tolist(), dirs.first.tolist()
+    space, first = dirs.disk_space().tolist(), dirs.first.tolist()
     for copy in order.tolist():
         if chosen[copy] == UNKNOWN:
             broker = work.copies.broker[copy]
-            chosen[copy] = max(range(first[broker], first[broker + 1]), key=room.__getitem__)
-        room[chosen[copy]] -= int(work.copies.size[copy])
+            chosen[copy] = max(range(first[broker], first[broker + 1]), key=space.__getitem__)
+        space[chosen[copy]] -= int(work.copies.size[copy])
     return chosen
 
 

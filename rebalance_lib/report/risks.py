@@ -61,7 +61,7 @@ def _of_cluster(cluster: Mapping[str, Any]) -> Iterator[str]:
         )
     if dead := cluster["dead_brokers"]:
         yield (
-            f"Brokers {_list(dead)} are down. Modes that mend or empty brokers place replicas on them elsewhere; "
+            f"Brokers {_list(dead)} are down. Modes that repair or empty brokers place replicas on them elsewhere; "
             "others leave their partitions alone."
         )
     for broker, replicas in cluster["replicas_kept"].items():
@@ -83,7 +83,7 @@ def _of_cluster(cluster: Mapping[str, Any]) -> Iterator[str]:
 
 def _of_racks(in_fewer_racks: int) -> Iterator[str]:
     if in_fewer_racks:
-        yield f"{in_fewer_racks} partitions end in fewer racks than now: what is asked for leaves them no more."
+        yield f"{in_fewer_racks} partitions end in fewer racks than now: the request leaves them no more."
 
 
 def _of_forecast(forecast: Mapping[str, Any], pace: Mapping[str, Any]) -> Iterator[str]:
