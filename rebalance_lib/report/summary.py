@@ -113,7 +113,7 @@ def _candidate(one: Candidate, cluster: dict[str, Any], forecasts: Forecasts, ch
 
 
 def certificate_figures(choice: Choice) -> dict[str, Any] | None:
-    """How even the cluster could be, and the least that any plan must copy for its tolerances, if there is a request."""
+    """How even the cluster could be, and the least that any plan must copy for its tolerances; None if no request."""
     from rebalance_lib.planner.certified import certificate_of  # noqa: PLC0415 - brings numba and HiGHS
 
     certificate = choice.certificate
