@@ -145,7 +145,7 @@ def compare(kafka: Sandbox, topic: str, name: str, chance: random.Random) -> Res
         moves=forecast.copies.num_rows,
         bytes=forecast.bytes,
         throttle=pace.throttle or 0,
-        forecast_seconds=forecast.seconds,
+        forecast_seconds=forecast.seconds or 0.0,  # without write rates, it always ends
         real_seconds=real,
         disk=highest_disk(forecast, watch.most),
     )

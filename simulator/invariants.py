@@ -18,8 +18,8 @@ records. Where the executor can not know better, something is allowed, and the c
                           when the maximum run time is over
     unexpected_error      a process ends with a `RebalanceError`, or without an error
 
-`simulator.ending` has those that are judged when all is over. Cost: an event without a request costs two comparisons;
-most events are such.
+`throttled` and `listed` are in `simulator.throttle_invariants`, those that are judged when all is over in
+`simulator.ending`. Cost: an event without a request costs two comparisons; most events are such.
 """
 
 from __future__ import annotations
@@ -29,17 +29,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from rebalance_lib.plan.stages import stages
 from rebalance_lib.reassignment import PartitionState, Transition
 from rebalance_lib.topology import TopicPartition
-from simulator.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, MIN_ISR, REPLICA_LISTS
+from simulator.configs import MIN_ISR, REPLICA_LISTS
 from simulator.ledger import LAG_SECONDS, TIMEOUT_SECONDS, Ledger, OwnMove, shrinks_below_min_isr
 from simulator.loads import crosses_reserve, over_caps
+from simulator.throttle_invariants import ThrottleInvariants
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from simulator.cluster import Request
     from simulator.world import World
-
-TICK_SECONDS = 1.0  # between two looks at moves under way that nobody changed
 
 
 class Violation(NamedTuple):
@@ -61,16 +60,13 @@ class Invariants:
         self._cluster = world.cluster
         self._ledger: Ledger = world.ledger
         self._scheduler = world.scheduler
-        self._throttle = world.settings.pace.throttle
         self._read = 0
         self._open: list[Request] = []
         self._transitions: list[tuple[float, Transition]] = []
         self._last: dict[TopicPartition, Request] = {}  # the last request for a partition
-        self._bare: dict[TopicPartition, float] = {}  # seconds without throttle in which the executor could act
-        self._left_over: dict[tuple[str, str, str], float] = {}  # seconds that entries of ended moves are in lists
-        self._ticked = 0.0
         self._cluster.on_transition.append(lambda time, transition: self._transitions.append((time, transition)))
         self.grace = world.schedule.interval + TIMEOUT_SECONDS
+        self._throttles = ThrottleInvariants(world, self.grace, self.violate)
         self.violations: list[Violation] = []
 
     def violate(self, name: str, words: str) -> None:
@@ -97,8 +93,7 @@ class Invariants:
             for request in applied:
                 self._judge(request, changed)
             self._follow(transitions)
-        if self._scheduler.now - self._ticked >= TICK_SECONDS:
-            self._tick()
+        self._throttles.tick()
 
     # What was requested.
 
@@ -300,56 +295,9 @@ class Invariants:
         if over := over_caps(self._world, begun, self.grace):
             self.violate("caps", over)
         for tp in begun:
-            missing = self._not_throttled(tp)
-            if missing and not self._excused(tp):
-                self.violate("throttled", f"{tp} began without its throttle: {missing}")
+            self._throttles.judge_begun(tp)
             if crossed := crosses_reserve(self._world, tp):
                 self.violate("disk_reserve", crossed)
-
-    def _not_throttled(self, tp: TopicPartition) -> str:
-        """What lacks for a move to be throttled as promised; empty if nothing does."""
-        state = self._state(tp)
-        if self._throttle is None or not state.adding:
-            return ""
-        configs, brokers = self._cluster.configs, self._cluster.brokers
-        for broker in state.adding:
-            # A broker that hangs or is down copies nothing, and cannot be given a rate.
-            if broker in state.isr or not brokers[broker].working:
-                continue
-            if not configs.is_throttled(tp.topic, FOLLOWER_REPLICAS, tp.partition, broker):
-                return f"{tp.partition}:{broker} is not in {FOLLOWER_REPLICAS}"
-            if reason := self._rate(broker, FOLLOWER_RATE):
-                return reason
-        leader = state.leader
-        # A replica that has just been added and leads already is listed as a follower.
-        if leader is not None and leader not in state.adding and brokers[leader].working:
-            if not configs.is_throttled(tp.topic, LEADER_REPLICAS, tp.partition, leader):
-                return f"{tp.partition}:{leader} is not in {LEADER_REPLICAS}"
-            return self._rate(leader, LEADER_RATE)
-        return ""
-
-    def _rate(self, broker: int, key: str) -> str:
-        """Why the rate of a broker is not as promised; one that somebody else set stays, and the report names it."""
-        rate = self._cluster.configs.rate(broker, key)
-        promised = self._ledger.largest_throttle(float(self._throttle or 0), self._scheduler.now, self.grace + 10.0)
-        ceiling = self._world.settings.throttle_ceiling
-        if rate <= max(promised, ceiling or 0.0):
-            return ""
-        if str(int(rate) if rate < float("inf") else 0) in self._ledger.rates_of_others.get(broker, ()):
-            return ""
-        return f"{key} of broker {broker} is {rate}, promised is {promised:.0f}"
-
-    def _excused(self, tp: TopicPartition) -> bool:
-        """Whether a throttle may lack for the moment: others deleted it, or a broker was not there to be given it.
-
-        A process that is stopped between its last look at the throttle and its request does not see that others deleted
-        it meanwhile, as it does not see their reassignments; the next check sets it again.
-        """
-        ledger, now = self._ledger, self._scheduler.now
-        changed = [ledger.list_changed.get(tp.topic, -1e9), ledger.leader_changed.get(tp, -1e9)]
-        for broker in self._state(tp).replicas:
-            changed += [ledger.rate_changed.get(broker, -1e9), ledger.returned.get(broker, -1e9)]
-        return any(at > now - self.grace or ledger.unseen(at, now) for at in changed)
 
     def _follow(self, transitions: Iterable[tuple[float, Transition]]) -> None:
         """Keep the ledger: moves that ended, leaders that changed, ISRs that shrank."""
@@ -364,59 +312,8 @@ class Invariants:
             if state is None or not state.reassigning:
                 if old is not None and old.reassigning:
                     ledger.move_ended[tp] = time
-                self._bare.pop(tp, None)
+                self._throttles.end(tp)
                 # The next one may have begun in the same event, and is noted already.
                 if tp not in self._cluster.partitions or not self._state(tp).reassigning:
                     ledger.own.pop(tp, None)
                     ledger.foreign.pop(tp, None)
-
-    def _tick(self) -> None:
-        """Count for how long moves have been without their throttle while the executor could have set it.
-
-        Others delete throttles, brokers come back without, leaders change: the executor puts the throttle back at its
-        next check. A second check is allowed for, since the first may meet a request that times out.
-        """
-        now = self._scheduler.now
-        elapsed, self._ticked = now - self._ticked, now
-        if self._throttle is None:
-            return
-        can_act = self._world.executor_can_act()
-        # Without saved throttles the executor does not know its own entries. A clean-up restores all throttles at once,
-        # or none as long as it cannot tell that nothing goes on, and names them: that is judged at the end.
-        if can_act and not self._ledger.throttles_torn and not self._world.clean_up_waits:
-            self._judge_lists(elapsed)
-        for tp, move in self._ledger.own.items():
-            # A request that met a topic that was created again a moment ago: the executor then sees a topic that is not
-            # the planned one, and a reassignment of it that may be anybody's. It says so, and leaves both alone.
-            if self._ledger.unseen(self._ledger.recreated.get(tp.topic, -1e9), move.at):
-                continue
-            if not self._not_throttled(tp):
-                self._bare.pop(tp, None)
-            elif can_act:
-                self._bare[tp] = self._bare.get(tp, 0.0) + elapsed
-                if self._bare[tp] > self.grace + self._world.schedule.interval:
-                    self.violate("throttled", f"{tp} runs without its throttle: {self._not_throttled(tp)}")
-
-    def _judge_lists(self, elapsed: float) -> None:
-        """Count for how long entries of moves that have ended are in lists, where the executor could remove them.
-
-        Kafka throttles every follower that is listed, also one that catches up after a restart.
-        """
-        ledger, found = self._ledger, {}
-        # What the clean-up of a run left, and named, is not for its rollback to remove: the next snapshot does that.
-        left = {where for run in self._world.supervisor.runs[:-1] for where in run.said.left}
-        for topic, values in self._cluster.configs.topics.items():
-            if f"topic {topic}" in left:
-                continue
-            for key in REPLICA_LISTS:
-                for entry in values.get(key, "").split(","):
-                    number = entry.partition(":")[0]
-                    if not number.isdigit() or entry in ledger.entries_of_others.get((topic, key), ()):
-                        continue
-                    tp = TopicPartition(topic, int(number))
-                    if tp not in ledger.own and tp not in ledger.foreign:
-                        found[topic, key, entry] = self._left_over.get((topic, key, entry), 0.0) + elapsed
-        self._left_over = found
-        for (topic, key, entry), seconds in found.items():
-            if seconds > self.grace + self._world.schedule.interval + TIMEOUT_SECONDS:
-                self.violate("listed", f"{entry} is in {key} of {topic} {seconds:.0f} s after its move has ended")

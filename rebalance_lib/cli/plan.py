@@ -194,7 +194,7 @@ plan.help = f"{inspect.cleandoc(plan.help or '')}\n\n\b\nModes:\n{MODES}"
 
 
 def with_file(given: dict[str, Any], cluster: ClusterFile) -> dict[str, Any]:
-    """What was asked for, completed by what the cluster's file says about its brokers."""
+    """The request, completed by what the cluster's file says about its brokers."""
     of_mode = {Mode.DRAIN: cluster.remove, Mode.EXPAND: cluster.add}
     said: dict[str, Any] = {"brokers": of_mode.get(Mode(given["mode"]), ())}
     everyone = cluster.snapshot.brokers["broker"].to_pylist()

@@ -8,6 +8,7 @@ from rebalance_lib.cli.output import Output
 from rebalance_lib.report import broker_table, changed_most
 from rebalance_lib.report.durations import human_seconds
 from rebalance_lib.report.factors import factor_lines
+from rebalance_lib.report.finish import finish
 from rebalance_lib.report.loads import loads_lines
 from rebalance_lib.report.units import human_bytes
 
@@ -35,19 +36,19 @@ def show_result(output: Output, summary: dict[str, Any], out: str) -> None:
     for line in loads_lines(summary):
         output.say(line)
     if (forecast := summary["forecast"]) and forecast["partitions"]:
-        output.say(forecast_line(forecast, summary["pace"]["throttle"]))
+        output.say(forecast_line(forecast, summary["pace"]))
     if (groups := summary["candidates"][summary["recommended"]]["groups"]) and groups["touched"]:
         output.say(group_line(groups))
     output.say(f"Files: {place}/plan.json is the recommended plan, {place}/review.md is for its reviewer.")
     output.say(f"Next: {next_step(summary, place)}")
 
 
-def forecast_line(forecast: dict[str, Any], throttle: int | None) -> str:
-    """How long the recommended plan takes, and whether log dirs overflow."""
-    rate = f"at a throttle of {human_bytes(throttle)}/s" if throttle else "without a throttle"
+def forecast_line(forecast: dict[str, Any], pace: dict[str, Any]) -> str:
+    """When the recommended plan finishes, and whether log dirs overflow."""
     full = [f"{one['path']} of broker {one['broker']}" for one in forecast["log_dirs"] if one["overflows"]]
     overflow = f"; log dirs would overflow: {', '.join(full)}" if full else ""
-    return f"Forecast: {human_seconds(forecast['seconds'])} {rate}{overflow}; the review has its waves."
+    hint = "" if pace["throttle"] else ", with --throttle for one that counts with it"
+    return f"Forecast: {finish(forecast, pace)}{overflow}; the review has its waves{hint}."
 
 
 def group_line(groups: dict[str, Any]) -> str:
@@ -63,7 +64,7 @@ def group_line(groups: dict[str, Any]) -> str:
 def headline(summary: dict[str, Any]) -> str:
     """The plan in one or two sentences."""
     if not summary["partitions_changed"]:
-        return f"Mode {summary['mode']}: nothing to do: no change would bring the cluster nearer to what was asked for"
+        return f"Mode {summary['mode']}: nothing to do: no change would bring the cluster nearer to its goals"
     if summary["mode"] == "partitions":
         return f"Mode partitions: {summary['partitions_changed']} new partitions are placed, no other changes"
     text = (
@@ -83,11 +84,16 @@ def next_step(summary: dict[str, Any], place: str) -> str:
         return "nothing, the plan is empty"
     if summary["mode"] == "partitions":
         return f"add them with the replicas that {place}/plan.json lists, see kafka-rebalance add-partitions --help"
-    throttle = (summary.get("pace") or {}).get("throttle") or 50_000_000
     return (
         "kafka-rebalance run --bootstrap-server HOST:9092 "
-        f"--reassignment-json-file {place}/plan.json --throttle {throttle}"
+        f"--reassignment-json-file {place}/plan.json --throttle {_throttle(summary)}"
     )
+
+
+def _throttle(summary: dict[str, Any]) -> int | str:
+    """The one that the forecast counts with, or the least at which the plan finishes; else the reader has to choose."""
+    least = ((summary["forecast"] or {}).get("never") or {}).get("least_throttle")
+    return least or summary["pace"]["throttle"] or "BYTES_PER_SECOND"
 
 
 def _row(name: str, candidate: dict[str, Any], recommended: bool) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from rebalance_lib.reassignment import Forecast
 from rebalance_lib.reassignment import simulate as dry_run
 from rebalance_lib.report.documents import fullest_log_dirs
 from rebalance_lib.report.durations import human_seconds
+from rebalance_lib.report.finish import finish
 from rebalance_lib.report.units import human_bytes
 
 EXAMPLE = r"""
@@ -50,19 +51,20 @@ def simulate(*, output: Output, place: str, plan_file: PlanFile, pace: Pace, dis
         write_rates=rates.read_table(RATES) if rates.exists(RATES) else None,
     )
     document = forecast.as_dict(reserve=disk_reserve)
-    show(output, forecast, document, disk_reserve)
+    show(output, forecast, document, pace, disk_reserve)
     output.result(document)
 
 
-def show(output: Output, forecast: Forecast, document: dict[str, Any], reserve: float) -> None:
+def show(output: Output, forecast: Forecast, document: dict[str, Any], pace: Pace, reserve: float) -> None:
     """A forecast for people."""
     if not forecast.partitions:
         output.say("Nothing to do: every partition has its replicas already")
         return
-    output.say(
-        f"{forecast.partitions} partitions change and {human_bytes(forecast.bytes)} are copied "
-        f"in {human_seconds(forecast.seconds)}"
-    )
+    change = f"{forecast.partitions} partitions change and {human_bytes(forecast.bytes)} are copied"
+    if forecast.seconds is None:
+        output.say(f"{change}, but {finish(document, pace.as_dict())}")
+    else:
+        output.say(f"{change} in {human_seconds(forecast.seconds)}")
     for one in forecast.log_dirs:
         if missing := one.lacks(reserve):
             kept = f" with {reserve:.0%} of it kept free" if reserve else ""
@@ -74,7 +76,6 @@ def show(output: Output, forecast: Forecast, document: dict[str, Any], reserve: 
     _print_partitions(
         output, "cannot move as the cluster is now (no leader, or a target that is down)", forecast.blocked
     )
-    _print_partitions(output, "never end at this pace: they are written to faster than they are copied", forecast.never)
     _print_partitions(output, "come down to their min.insync.replicas", forecast.at_min_isr or ())
     for line in forecast.assumptions:
         output.say(f"- {line}")
@@ -88,7 +89,7 @@ def _show_waves(output: Output, forecast: Forecast) -> None:
             human_seconds(wave.ends),
             str(wave.partitions),
             human_bytes(wave.bytes),
-            human_seconds(wave.seconds_left),
+            "-" if wave.seconds_left is None else human_seconds(wave.seconds_left),
         )
         for wave in forecast.waves
     ]

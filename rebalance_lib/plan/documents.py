@@ -49,7 +49,7 @@ def load_document(text: str, *, keys: Iterable[str]) -> dict[str, Any]:
 
 def _load_json(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+        return json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         hint = "give the JSON alone"
         if "replica assignment" in text or "reassignment configuration" in text:
@@ -67,10 +67,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         again = next(key for place, key in enumerate(keys) if key in keys[:place])
         raise PlanFormatError(f"the key {shown(again)} is twice in the object {shown(found)}; keep one of the two")
     return found
-
-
-def _no_constant(name: str) -> Any:
-    raise PlanFormatError(f"{name} is no JSON; give a number")
 
 
 def check_keys(where: str, found: dict[str, Any], *, required: Iterable[str], optional: Iterable[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""What Kafka would refuse in a plan, found over whole columns and told about one entry.
+"""What Kafka would refuse in a plan, found over whole columns and described for one entry.
 
 The rules, each as a fault with the field it is about:
 

@@ -8,6 +8,7 @@ Example: with ``Thresholds(bytes=0.1)``, a cluster whose fullest broker holds 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -62,7 +63,8 @@ class ApprovalLimits(_FromDict):
     def _exceeded(self, candidate: Mapping[str, Any]) -> Iterator[str]:
         if self.max_bytes is None:
             yield "no limit in bytes is set"
-        figures = {**candidate["figures"], "seconds": candidate["seconds"]}
+        seconds = candidate["seconds"]
+        figures = {**candidate["figures"], "seconds": math.inf if seconds is None else seconds}  # None: it never ends
         figures["bytes_moved"] += figures["log_dir_bytes"]
         for what, limit in (
             ("bytes_moved", self.max_bytes),
@@ -90,15 +92,15 @@ class Thresholds(_FromDict):
 
     def under(self, figures: Mapping[str, Any]) -> str | None:
         """The imbalance in words, if it is under every threshold; None if one is reached, or none is set."""
-        told, reached = [], False
+        described, reached = [], False
         for what in ("bytes", "replicas", "leaders"):
             threshold = getattr(self, what)
             if threshold is None:
                 continue
             found = imbalance(figures[f"{what}_before"])
-            told.append(f"{what} {found:.1%} of at most {threshold:.1%}")
+            described.append(f"{what} {found:.1%} of at most {threshold:.1%}")
             reached |= found >= threshold
-        return None if reached or not told else ", ".join(told)
+        return None if reached or not described else ", ".join(described)
 
 
 def imbalance(balance: Mapping[str, float]) -> float:

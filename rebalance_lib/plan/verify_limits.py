@@ -210,9 +210,9 @@ class _Moves:
         copy[entry] = limits.copy[held]
         named = _named(entries, len(after.values))
         target = limits.dirs.find(after.values, named)
-        told = pc.is_valid(named).to_numpy(zero_copy_only=False)
+        has_path = pc.is_valid(named).to_numpy(zero_copy_only=False)
         source = np.where(stays, limits.log_dir[old] if len(limits.log_dir) else -1, -1)
-        shifts = stays & told & (target != source)
+        shifts = stays & has_path & (target != source)
         comes = np.flatnonzero(~stays | shifts)
         size = np.where(stays, limits.bytes[old] if len(limits.bytes) else 0, copy[after.rows])
         kept = np.zeros(len(held), np.bool_)

@@ -28,9 +28,15 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rebalance_lib.plan.pace import Order, Pace
 from rebalance_lib.topology import TopicPartition
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Cap = tuple[str, int]  # which limit, and of which broker; 0 for those of the cluster
 
@@ -69,6 +75,11 @@ class Move:
 def slots(size: int) -> int:
     """The part of a broker's slot that a copy of this size takes, in hundredths."""
     return max(1, min(SLOT, size * SLOT // SLOT_BYTES))
+
+
+def slots_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """`slots` of many copies."""
+    return np.clip(sizes * SLOT // SLOT_BYTES, 1, SLOT)
 
 
 def in_order(moves: Iterable[Move], order: Order) -> list[Move]:
@@ -122,7 +133,7 @@ class Waves:
                     continue
             else:
                 self._file(place, full, 0 if full == BYTES else demands[full])
-            if files and self._has_room(cap):
+            if files and self._has_free_slots(cap):
                 heapq.heappush(heads, (files[0], cap, amount))
         for files, place in too_large:
             heapq.heappush(files, place)
@@ -161,7 +172,7 @@ class Waves:
         wanted[BYTES] = move.bytes
         return {cap: amount for cap, amount in wanted.items() if amount and self._limits[cap[0]] is not None}
 
-    def _has_room(self, cap: Cap) -> bool:
+    def _has_free_slots(self, cap: Cap) -> bool:
         limit = self._limits.get(cap[0])
         return limit is None or self._load[cap] < limit
 

@@ -1,6 +1,6 @@
-"""What a planning run hands on: the cluster, what was asked of it, and the candidates to choose from.
+"""What a planning run hands on: the cluster, the request, and the candidates to choose from.
 
-A plan that comes from somewhere else is a choice of one, so that all that is told of plans is told of it too.
+A plan that comes from somewhere else is a choice of one, so that a review says of it what it says of all plans.
 """
 
 from __future__ import annotations

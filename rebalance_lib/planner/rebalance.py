@@ -10,6 +10,7 @@ A pass is repeated from where it ended until nothing improves, so that planning 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +20,11 @@ from rebalance_lib.planner.compiled.even import even_out
 from rebalance_lib.planner.compiled.polish import polish
 from rebalance_lib.planner.compiled.settle import repair_racks
 from rebalance_lib.planner.compiled.shift import Wanted, shift
+from rebalance_lib.planner.goals import GOALS, View
 from rebalance_lib.planner.order import leader_shares, order_lists
-from rebalance_lib.planner.resources import Resource, weights, with_unknown
+from rebalance_lib.planner.resources import LED, Resource, weights, with_unknown
 from rebalance_lib.planner.shares import Exchange, band, even_shares, exchange
-from rebalance_lib.planner.workspace import Placement, Workspace
+from rebalance_lib.planner.workspace import Layout, Placement, Workspace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,6 +48,8 @@ FINEST, INNER = 0.1, 0.9  # of the tolerance: where moves downhill end for bytes
 SHIFTED = (Resource.DISK, Resource.REPLICAS)
 LOOSE = 0.05  # how far bytes may be from their share while numbers are evened out, halved from round to round
 LEAST_TOLERANCE = 1e-4  # what a tolerance of 0 counts as where deviations are measured in tolerances
+ROUNDING = 1e-9
+LEAST_NEARER = 1e-3  # of a measure: what an earlier goal must have gained, for a later one to pay for it
 LEAST_GAIN = 0.1  # of the unevenness: what a pass must do away with, to be worth its moves
 OF_BYTES = 10  # times as much as others do bytes count in what a pass must gain: they are what it costs
 SPENT = 0.02  # of a byte budget: what is left is too little for another round
@@ -92,6 +96,38 @@ def _share(work: Workspace, number: int, *, fair: bool) -> Floats:
 def rebalance(work: Workspace) -> Placement:
     """A workspace brought into balance, as far as the budgets go.
 
+    If moves make a goal of leaders worse that comes before theirs in the list, they are left out, and what is then left
+    to do is looked at once more from there, so that planning again finds nothing.
+    """
+    kept = Placement(work.model, work.layout, work.leader)
+    for _ in range(REPEATS):
+        found = _passes(work)
+        worse = _leaders_worse(work, kept.layout, found.layout)
+        if worse is None:
+            break
+        narrower = replace(work.request, goals=work.request.goals_up_to(worse))
+        found = _passes(replace(work.resumed(kept.layout, kept.leader), request=narrower))
+        if work.request.limited or found.layout.is_like(kept.layout):
+            break
+        kept, work = found, work.resumed(found.layout, found.leader)
+    return found
+
+
+def _leaders_worse(work: Workspace, before: Layout, after: Layout) -> str | None:
+    """The first goal of leaders that is further from being met than before, of those before a goal of replicas."""
+    names = list(work.request.goal_tolerances)
+    last = max((names.index(one) for one in work.resources if one in names), default=-1)
+    had, has = (View(work.model, work.scope, work.request, layout) for layout in (before, after))
+    for goal in (GOALS[name] for name in names[:last] if name in LED):
+        least, most = had.measure(goal), has.measure(goal)
+        if least is not None and most is not None and most > max(least, goal.limit(has)) * (1 + ROUNDING):
+            return goal.name
+    return None
+
+
+def _passes(work: Workspace) -> Placement:
+    """Passes until one changes nothing.
+
     A pass looks at nothing but where replicas and leaders are, and the last one changes nothing: so planning again,
     from where the plan leads to, begins with a pass that changes nothing. Every pass but the last one lessens crowded
     racks, unevenness or leaders too many or too few, in this order, so that there is a last one.
@@ -124,8 +160,7 @@ def _leveled(work: Workspace) -> Workspace:
         # What gains too little is not begun: it would be moved for nothing. The gain is measured by fair shares: where
         # data flows one way only, the others drift with every pass.
         start, before = work.layout, out_of_balance(work)
-        level(work, shares)
-        polish_few(work, shares)
+        work = _level_in_order(work, shares)
         gained, layout = before - out_of_balance(work), work.settled_layout()
         if gained <= uneven * least_gain(work.request) or layout is None:
             return work.resumed(start, work.leader)
@@ -133,6 +168,45 @@ def _leveled(work: Workspace) -> Workspace:
             break  # the budget is for all of it
         work = work.resumed(layout, work.leader)
     return work
+
+
+def _level_in_order(work: Workspace, shares: Shares) -> Workspace:
+    """Level; if that makes a goal worse for the sake of later ones, once more from the same start without these.
+
+    Bytes come first in `level`, whatever the list of goals: they are what it costs.
+    """
+    start, request, budget, had = work.layout, work.request, work.state.budget.copy(), _most(work)
+    while True:
+        level(work, shares)
+        polish_few(work, shares)
+        worse = _made_worse(work, had)
+        if worse is None:
+            return replace(work, request=request)
+        narrower = replace(work.request, goals=work.request.goals_up_to(worse))
+        work = replace(work.resumed(start, work.leader), request=narrower)
+        work.state.budget[:] = budget
+
+
+def _most(work: Workspace) -> dict[Resource, tuple[float, bool]]:
+    """By goal, in their order: the most that a broker has over its share, and whether all are within their bands."""
+    shares, found = shares_of(work, fair=True), {}
+    for one in sorted(work.resources, key=work.request.weight_of, reverse=True):
+        share, load, (_, high) = shares[one], work.load(one), bands(work, shares, one)
+        if work.request.weight_of(one) and share.any():
+            found[one] = float((load[share > 0] / share[share > 0]).max()), bool(np.all(load <= high, where=share > 0))
+    return found
+
+
+def _made_worse(work: Workspace, had: dict[Resource, tuple[float, bool]]) -> Resource | None:
+    """The first goal but the last that is further from its bands than before, while none before it is nearer to its."""
+    has = _most(work)
+    for one in list(has)[:-1]:
+        (before, was_within), (after, is_within) = had[one], has[one]
+        if not is_within and after > before * (1 + ROUNDING):
+            return one
+        if not was_within and after < before * (1 - LEAST_NEARER):
+            return None
+    return None
 
 
 def least_gain(request: Request) -> float:
@@ -160,7 +234,7 @@ def level(work: Workspace, shares: Shares) -> None:
     """Bring what follows from where replicas are within its bands; leaders are left for the end.
 
     A round shifts bytes, then evens out numbers of replicas with the smallest ones, which may leave bytes a little
-    uneven again; the next round mends that with what has been moved already, which costs nothing more. What is then
+    uneven again; the next round corrects that with what has been moved already, which costs nothing more. What is then
     still outside, and all other resources, is left to moves downhill.
     """
     tolerance, finer = work.request.tolerance_of(Resource.DISK), 1.0
@@ -234,14 +308,14 @@ def _shift_bytes(work: Workspace, shares: Shares, tolerance: float) -> int:
     # A few leaders too many are handed to followers where they are: moving their replicas would force the choice.
     leads, even = brokers["leads"], shares[Resource.LEADERS]
     spare = np.where(leads > even * (1 + FEW_LEADERS), leads - even, 0)
-    asked = Wanted(
+    wanted_moves = Wanted(
         wanted.give,
         wanted.take,
         np.rint((brokers["replicas"] - shares[Resource.REPLICAS]) * part).astype(np.int64),
         np.rint(spare * part).astype(np.int64),
         (share * SLACK).astype(np.int64),
     )
-    moved: int = shift(work.state, work.order, asked, not _crosses_racks(work), work.request.seed)
+    moved: int = shift(work.state, work.order, wanted_moves, not _crosses_racks(work), work.request.seed)
     return moved
 
 

@@ -1,4 +1,4 @@
-"""What is asked of the planner: a mode, whom and what it is about, and limits."""
+"""A request to the planner: a mode, whom and what it is about, and limits."""
 
 from __future__ import annotations
 
@@ -155,6 +155,11 @@ class Request:
     def tolerance_of(self, resource: Resource) -> float:
         """How far from its share of a resource a broker may be."""
         return self.goal_tolerances.get(resource, OF_TOLERANCE[resource] * self.tolerance)
+
+    def goals_up_to(self, last: str) -> tuple[str, ...]:
+        """The list of goals without those after this one."""
+        names = list(self.goal_tolerances)
+        return tuple(f"{name}={self.goal_tolerances[name]!r}" for name in names[: names.index(last) + 1])
 
     def weight_of(self, goal: str) -> float:
         """How much a goal counts: twice as much as the next one, and not at all if it is not in the list."""

@@ -104,7 +104,7 @@ def known_brokers(model: ClusterModel, request: Request) -> None:
     if unknown := sorted({*request.brokers, *need_alive, *request.excluded_brokers} - ids):
         raise InvalidInputError(f"unknown brokers {unknown}: the cluster has {some(sorted(ids))}")
     if both := sorted(set(request.brokers) & set(request.excluded_brokers)):
-        raise InvalidInputError(f"brokers {both} are both asked for and excluded; name each once")
+        raise InvalidInputError(f"brokers {both} are both requested and excluded; name each once")
     if dead := sorted(need_alive - alive):
         raise InvalidInputError(f"brokers {dead} are down: replicas can be placed on live brokers only")
     to_fill = need_alive - set(request.allowed_brokers)
@@ -164,7 +164,9 @@ def drained_log_dirs(model: ClusterModel, request: Request) -> NDArray[np.bool_]
             raise InvalidInputError(f"log dir {entry!r}: broker {id_} is {state}, so nothing moves within it")
         paths = dirs.paths[dirs.offsets[b] : dirs.offsets[b + 1]]
         if path not in paths:
-            raise InvalidInputError(f"log dir {entry!r} is not there: broker {id_} has {some(paths) or 'told of none'}")
+            raise InvalidInputError(
+                f"log dir {entry!r} is not there: broker {id_} has {some(paths) or 'no known log dirs'}"
+            )
         flags[dirs.offsets[b] + paths.index(path)] = True
     return flags
 

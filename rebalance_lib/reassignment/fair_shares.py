@@ -28,21 +28,21 @@ _SAME = 1 - 1e-12
 def fair_shares(one: NDArray[np.int64], other: NDArray[np.int64], limits: NDArray[np.float64]) -> NDArray[np.float64]:
     """The share of each copy, given the two limits that it counts against; a limit may be infinite, not both."""
     shares = np.zeros(len(one))
-    room = limits.astype(np.float64)
+    free = limits.astype(np.float64)
     left = np.arange(len(one))
     while len(left):
         first, second = one[left], other[left]
-        users = np.bincount(first, minlength=len(room)) + np.bincount(second, minlength=len(room))
-        offer = np.where(users > 0, room / np.maximum(users, 1), np.inf)
+        users = np.bincount(first, minlength=len(free)) + np.bincount(second, minlength=len(free))
+        offer = np.where(users > 0, free / np.maximum(users, 1), np.inf)
         gets = np.minimum(offer[first], offer[second])
-        lowest = np.full(len(room), np.inf)
+        lowest = np.full(len(free), np.inf)
         np.minimum.at(lowest, first, gets)
         np.minimum.at(lowest, second, gets)
         waits = lowest >= offer * _SAME
         settled = waits[first] | waits[second]
         shares[left[settled]] = gets[settled]
         for side in (first, second):
-            room -= np.bincount(side[settled], gets[settled], minlength=len(room))
-        np.maximum(room, 0.0, out=room)
+            free -= np.bincount(side[settled], gets[settled], minlength=len(free))
+        np.maximum(free, 0.0, out=free)
         left = left[~settled]
     return shares

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_lib.plan.columns import partition_at
+from rebalance_lib.reassignment.least_throttle import LeastThrottle
 from rebalance_lib.reassignment.log_dirs import UNKNOWN, Use, sum_by
 
 if TYPE_CHECKING:
@@ -91,20 +92,20 @@ class Timeline:
     peak_out: NDArray[np.float64]  # by broker, bytes per second
     peak_in: NDArray[np.float64]
     blocked: list[int]  # partitions without a leader, or with a target that is down
-    never: list[int]  # partitions that do not end, since they are written to faster than they are copied
+    never: list[int]  # partitions that do not end: written to as fast as they are copied, or waiting for such ones
     at_min_isr: list[int] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """Moves that begin together."""
+    """Moves that begin together; ``ends`` is None if one of them never does."""
 
     number: int
     begins: float
-    ends: float
+    ends: float | None
     partitions: int
     bytes: int
-    seconds_left: float  # after its end, until all is done
+    seconds_left: float | None  # after its end, until all is done; None if that never is
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +136,15 @@ class LogDirForecast:
 
     @property
     def overflows(self) -> bool:
-        """Whether there is less room than these moves need; no, where it is not known."""
+        """Whether there is less disk space than these moves need; no, where it is not known."""
         return self.lacks() > 0
 
     def lacks(self, reserve: float = 0.0) -> int:
-        """The bytes that these moves need beyond the room there is, with this part of the log dir kept free."""
+        """The bytes that these moves need beyond the disk space there is, with this part of the log dir kept free."""
         if self.usable_bytes is None or self.bytes_peak == self.bytes_before:
             return 0
-        room = self.usable_bytes - reserve * (self.total_bytes or 0)
-        return max(0, math.ceil(self.bytes_peak - self.bytes_before - max(0.0, room)))
+        free = self.usable_bytes - reserve * (self.total_bytes or 0)
+        return max(0, math.ceil(self.bytes_peak - self.bytes_before - max(0.0, free)))
 
     @property
     def fill(self) -> float | None:
@@ -157,11 +158,12 @@ class LogDirForecast:
 class Forecast:
     """The timeline of a plan at a pace.
 
-    ``at_min_isr`` is None where min.insync.replicas is not known; ``blocked`` cannot move as the cluster is now,
-    ``never`` would not catch up at this pace. Neither is part of ``seconds``.
+    ``never`` would not catch up at this pace: if there are any, ``seconds`` is None, since the plan never finishes, and
+    ``least_throttle`` says at which throttles it would. ``blocked`` cannot move as the cluster is now, and is not part
+    of ``seconds``. ``at_min_isr`` is None where min.insync.replicas is not known.
     """
 
-    seconds: float
+    seconds: float | None
     exact: bool
     partitions: int
     bytes: int
@@ -171,6 +173,7 @@ class Forecast:
     at_min_isr: tuple[str, ...] | None
     blocked: tuple[str, ...]
     never: tuple[str, ...]
+    least_throttle: LeastThrottle
     assumptions: tuple[str, ...]
     moves: pa.Table
     work: Work
@@ -183,7 +186,7 @@ class Forecast:
 
     @property
     def overflowing(self) -> tuple[LogDirForecast, ...]:
-        """The log dirs that would run out of room."""
+        """The log dirs that would run out of disk space."""
         return tuple(log_dir for log_dir in self.log_dirs if log_dir.overflows)
 
     def as_dict(self, *, moves: bool = False, reserve: float = 0.0) -> dict[str, Any]:
@@ -200,16 +203,20 @@ class Forecast:
                 {**asdict(log_dir), "fill": log_dir.fill, "overflows": log_dir.lacks(reserve) > 0}
                 for log_dir in self.log_dirs
             ],
-            "at_min_isr": _listed(self.at_min_isr),
+            "at_min_isr": None if self.at_min_isr is None else _listed(self.at_min_isr),
             "blocked": _listed(self.blocked),
-            "never": _listed(self.never),
+            "never": {
+                **_listed(self.never),
+                "least_throttle": self.least_throttle.throttle,
+                "least_log_dir_throttle": self.least_throttle.log_dir_throttle,
+            },
             "assumptions": list(self.assumptions),
         }
         return values | ({"moves": self.moves.to_pylist()} if moves else {})
 
 
-def _listed(names: tuple[str, ...] | None) -> dict[str, Any] | None:
-    return None if names is None else {"count": len(names), "partitions": list(names[:NAMED])}
+def _listed(names: tuple[str, ...]) -> dict[str, Any]:
+    return {"count": len(names), "partitions": list(names[:NAMED])}
 
 
 def forecast_of(work: Work, timeline: Timeline, pace: Pace, conditions: Conditions, *, exact: bool = True) -> Forecast:
@@ -218,7 +225,7 @@ def forecast_of(work: Work, timeline: Timeline, pace: Pace, conditions: Conditio
     use = Use.of(work.log_dirs.before, *changes)
     moves = _moves(work, timeline)
     ends = np.concatenate([[0.0], moves["ends"].to_numpy(), timeline.ends])
-    seconds = float(np.nanmax(ends))
+    seconds = None if timeline.never else float(np.nanmax(ends))
     at_min_isr = timeline.at_min_isr
     return Forecast(
         seconds=seconds,
@@ -231,6 +238,7 @@ def forecast_of(work: Work, timeline: Timeline, pace: Pace, conditions: Conditio
         at_min_isr=None if at_min_isr is None else _names(work, at_min_isr),
         blocked=_names(work, timeline.blocked),
         never=_names(work, timeline.never),
+        least_throttle=LeastThrottle.of(work, pace, conditions) if timeline.never else LeastThrottle(),
         assumptions=tuple(_assumptions(work, timeline, pace, conditions, exact=exact)),
         moves=moves,
         work=work,
@@ -294,27 +302,29 @@ def _brokers(work: Work, timeline: Timeline, changes: Changes, use: Use) -> tupl
     return tuple(BrokerForecast(*row) for row in rows)
 
 
-def _waves(moves: pa.Table, seconds: float) -> tuple[Wave, ...]:
+def _waves(moves: pa.Table, seconds: float | None) -> tuple[Wave, ...]:
     if not moves.num_rows:
         return ()
     begins, ends, sizes = (moves[name].to_numpy() for name in ("begins", "ends", "bytes"))
     moments, group = np.unique(begins, return_inverse=True)
     if len(moments) > WAVES_SHOWN:
-        part = np.minimum(begins * WAVES_SHOWN / max(seconds, 1e-9), WAVES_SHOWN - 1).astype(np.int64)
+        last = begins.max() if seconds is None else seconds
+        part = np.minimum(begins * WAVES_SHOWN / max(last, 1e-9), WAVES_SHOWN - 1).astype(np.int64)
         moments, group = np.unique(part, return_inverse=True)
-    last = np.where(np.isnan(ends), seconds, ends)
+    if seconds is not None:  # blocked ones have no end of their own
+        ends = np.where(np.isnan(ends), seconds, ends)
     waves = []
     for number in range(len(moments)):
         own = np.flatnonzero(group == number)
-        end = float(last[own].max())
+        end = float(ends[own].max())  # NaN if one of them never ends
         waves.append(
             Wave(
                 number=number + 1,
                 begins=float(begins[own].min()),
-                ends=end,
+                ends=None if math.isnan(end) else end,
                 partitions=len(own),
                 bytes=int(sizes[own].sum()),
-                seconds_left=max(0.0, seconds - end),
+                seconds_left=None if seconds is None else max(0.0, seconds - end),
             )
         )
     return tuple(waves)
@@ -331,7 +341,8 @@ def _moves(work: Work, timeline: Timeline) -> pa.Table:
         last[rows] = np.arange(len(rows))
         own = last[work.copies.partition[within]]
         begun = own >= 0
-        np.maximum.at(ends, own[begun], timeline.ends[within][begun])
+        with np.errstate(invalid="ignore"):  # NaN, which stays one: a copy that never ends
+            np.maximum.at(ends, own[begun], timeline.ends[within][begun])
         np.add.at(sizes, own[begun], work.copies.size[within][begun])
     named = work.entries.select(["topic", "partition"]).take(pa.array(rows))
     columns = [
@@ -383,5 +394,5 @@ def _assumptions(work: Work, timeline: Timeline, pace: Pace, conditions: Conditi
     if work.unknown_sizes:
         notes.append(f"The size of {work.unknown_sizes} replicas is not known: they count as nothing on their disks.")
     if timeline.at_min_isr is None and work.partitions:
-        notes.append("min.insync.replicas is not known: which partitions come down to it cannot be told.")
+        notes.append("min.insync.replicas is not known: partitions that come down to it are not named.")
     return notes

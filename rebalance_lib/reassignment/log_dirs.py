@@ -1,11 +1,12 @@
 """The log dirs of a cluster in numbers, and what is in them over time.
 
 Log dirs are numbered broker by broker. A broker whose log dirs are not known, or that holds replicas of which nobody
-said where they are, has one more without a path: bytes are then known by broker at least.
+said where they are, has one more without a path: bytes are then known by broker at least. If no log dir of a broker is
+known, the one without a path is as large as the disk capacity that was given for it.
 
-Over time, a copy counts in full from the moment when it begins, since the room must be there; what is removed counts
-until its files are gone. So the peak is an upper bound of what `du` would show, and near to it where few copies are
-under way at a time.
+Over time, a copy counts in full from the moment when it begins, since the disk space must be there; what is removed
+counts until its files are gone. So the peak is an upper bound of what `du` would show, and near to it where few copies
+are under way at a time.
 
 Example: a log dir has 100 bytes; a copy of 30 comes at second 5, and 40 are gone at second 65. Peak 130 at second 5,
 in the end 90.
@@ -34,7 +35,7 @@ _ENDLESS = float(1 << 62)
 
 @dataclass(frozen=True, eq=False)
 class LogDirs:
-    """All log dirs: whose they are, what they have room for, and what they hold before a plan."""
+    """All log dirs: whose they are, what disk space they have, and what they hold before a plan."""
 
     broker_ids: NDArray[np.int64]  # of all brokers, sorted
     broker: NDArray[np.int64]  # by log dir, a place in broker_ids; sorted
@@ -65,15 +66,23 @@ class LogDirs:
         number[order] = np.arange(len(order))
         lost = len(known) + np.searchsorted(nameless, places)
         of_replica = number[np.where(found == UNKNOWN, np.minimum(lost, len(order) - 1), found)]
-        details = [d for _, d in known] + [{"path": None, "total_bytes": None, "usable_bytes": None}] * len(nameless)
         sizes = pc.fill_null(rows["size_bytes"], 0).to_numpy()
+        before = sum_by(of_replica, sizes, len(order))
+        capacity = dict(zip(brokers["broker"].to_pylist(), brokers["capacity"].to_pylist(), strict=True))
+        details = [d for _, d in known]
+        for place in nameless.tolist():
+            id_ = int(ids[place])
+            total = None if listed.get(id_) else (capacity.get(id_) or {}).get("disk")
+            held = int(before[number[len(details)]])
+            usable = None if total is None else max(0, total - held)
+            details.append({"path": None, "total_bytes": total, "usable_bytes": usable})
         return cls(
             broker_ids=ids,
             broker=owner[order],
             paths=[details[place]["path"] for place in order],
             total=[details[place]["total_bytes"] for place in order],
             usable=[details[place]["usable_bytes"] for place in order],
-            before=sum_by(of_replica, sizes, len(order)),
+            before=before,
             of_replica=of_replica,
         )
 
@@ -87,11 +96,11 @@ class LogDirs:
         """The number of a log dir, by broker's place and path."""
         return {key: number for number, key in enumerate(zip(self.broker.tolist(), self.paths, strict=True))}
 
-    def room(self) -> NDArray[np.float64]:
+    def disk_space(self) -> NDArray[np.float64]:
         """How much each log dir can take: what is usable, or, where that is not known, the more the less it holds."""
         usable = [float(value) if value is not None else np.nan for value in self.usable]
-        room = np.array(usable, np.float64)
-        return np.where(np.isnan(room), _ENDLESS - self.before, room)
+        space = np.array(usable, np.float64)
+        return np.where(np.isnan(space), _ENDLESS - self.before, space)
 
 
 @dataclass(frozen=True, eq=False)

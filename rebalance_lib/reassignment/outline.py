@@ -3,10 +3,11 @@
 Goal: the same figures as `simulate`, in a fraction of a second for a hundred thousand partitions.
 
 Algorithm: moves stand in the order of the pace. Each broker receives its copies in that order at its full rate, and
-sends those of the partitions it leads in the same way; a copy is done when both its brokers have come to its end, and
-begins when a cap's number of copies before it are done. Nobody waits for a broker that is busy with others, and time is
-lost nowhere, so the real end is later: by up to a sixth in the clusters of ``bench/clusters.py``, held against
-`simulate`.
+sends those of the partitions it leads in the same way, with what is written to them meanwhile; a copy is done when both
+its brokers have come to its end, and begins when a cap's number of copies before it are done. Copies that never catch
+up (`rates_needed`) begin at once, and are taken to hold up nobody. Nobody waits for a broker that is busy with others,
+and time is lost nowhere, so the real end is later: by up to a sixth in the clusters of ``bench/clusters.py``, held
+against `simulate`.
 
 Example, that of `simulate`: broker 1 sends a-0 (100 bytes), b-0 (50) and c-0 (30) in this order, at 10 bytes a second.
 a-0 ends after 10 s, b-0 after 15 s, c-0 after 18 s, as all does there.
@@ -19,9 +20,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rebalance_lib.plan.pace import Order, Pace
-from rebalance_lib.plan.waves import SLOT, SLOT_BYTES
+from rebalance_lib.plan.waves import SLOT, slots_of
 from rebalance_lib.reassignment.conditions import Conditions
 from rebalance_lib.reassignment.forecast import Forecast, MoveTimes, Timeline, forecast_of
+from rebalance_lib.reassignment.least_throttle import rates_needed
 from rebalance_lib.reassignment.log_dirs import UNKNOWN, order_by
 from rebalance_lib.reassignment.work import NOBODY, Work
 
@@ -44,15 +46,19 @@ def outline(
     blocked = _blocked(work)
     order = _order(work, pace)
     begins, ends = np.full((2, len(order)), np.nan)
-    able = ~blocked[copies.partition[order]]
-    between, within = order[able & ~copies.within[order]], order[able & copies.within[order]]
+    stuck = _stuck(work, pace, conditions)
+    waiting = _any_of(stuck & ~copies.within, work)  # for a new replica that never catches up
+    able = ~(blocked | waiting)[copies.partition[order]]
+    between, within = order[able & ~copies.within[order]], order[able & (copies.within & ~stuck)[order]]
     begins[between], ends[between] = _between_brokers(work, between, pace, conditions)
     starts, done = _partitions(work, begins, ends)
     starts[blocked] = np.nan
     over = np.where(work.target.same_rows(work.replicas.brokers), 0.0, done + conditions.settling)
-    over[blocked] = np.nan
-    begins[within] = over[copies.partition[within]]
-    carried, rate = _carried(work, within), conditions.between_log_dirs(pace)
+    over[blocked | waiting] = np.nan
+    begins[~copies.within & (waiting & ~blocked)[copies.partition]] = 0.0
+    begins[copies.within] = over[copies.partition[copies.within]]
+    rate = conditions.between_log_dirs(pace)
+    carried = _carried(work, within, rate)
     ends[within] = np.maximum(_running(copies.broker[within], carried), begins[within] * rate + carried) / rate
     gone = np.full(len(work.replicas.size), np.nan)
     gone[work.leaving] = over[work.replicas.brokers.rows[work.leaving]] + conditions.delete_delay
@@ -66,7 +72,7 @@ def outline(
         peak_out=_busy(work.leader[copies.partition[between]], work, conditions.between_brokers(pace)),
         peak_in=_busy(copies.broker[between], work, conditions.between_brokers(pace)),
         blocked=np.flatnonzero(blocked).tolist(),
-        never=[],
+        never=np.flatnonzero(_any_of(stuck, work) & ~blocked).tolist(),
         at_min_isr=None if min_insync is None else _at_min_isr(work, min_insync),
     )
     return forecast_of(work, timeline, pace, conditions, exact=False)
@@ -98,15 +104,15 @@ def _between_brokers(
     rate = conditions.between_brokers(pace)
     begins, ends = np.zeros((2, len(copies)))
     senders = work.leader[work.copies.partition[copies]]
-    carried = _carried(work, copies)
-    parts = np.clip(work.copies.size[copies] * SLOT // SLOT_BYTES, 1, SLOT)  # as `slots` has them
+    carried = _carried(work, copies, rate)
+    parts = slots_of(work.copies.size[copies])
     for brokers, cap in ((work.copies.broker[copies], pace.moves_in), (senders, pace.moves_out)):
         by_broker = order_by(brokers)
         done = (_running(brokers, carried) / rate)[by_broker]
         free = np.zeros(len(copies))
         if cap is not None:
             taken = np.cumsum(parts[by_broker])
-            # The last that must have ended before there is room: those after it fit into the cap together.
+            # The last that must have ended before the copy may begin: those after it fit into the cap together.
             last = np.searchsorted(taken, taken - cap * SLOT)
             same = (brokers[by_broker] == brokers[by_broker][last]) & (taken > cap * SLOT)
             free[same] = done[last[same]]
@@ -115,8 +121,27 @@ def _between_brokers(
     return begins, ends
 
 
-def _carried(work: Work, copies: NDArray[np.int64]) -> NDArray[np.float64]:
-    return work.copies.size[copies].astype(np.float64)
+def _stuck(work: Work, pace: Pace, conditions: Conditions) -> NDArray[np.bool_]:
+    """Copies that never catch up with what is written to their partitions."""
+    within = work.copies.within
+    if not work.rates_known:
+        return np.zeros(len(within), np.bool_)
+    rate = np.where(within, conditions.between_log_dirs(pace), conditions.between_brokers(pace))
+    stuck: NDArray[np.bool_] = rates_needed(work, pace) >= rate
+    return stuck
+
+
+def _any_of(copies: NDArray[np.bool_], work: Work) -> NDArray[np.bool_]:
+    """The partitions with one of these copies."""
+    found = np.zeros(work.partitions, np.bool_)
+    found[work.copies.partition[copies]] = True
+    return found
+
+
+def _carried(work: Work, copies: NDArray[np.int64], rate: float) -> NDArray[np.float64]:
+    """The bytes of each copy at this rate, with what is written until it has caught up."""
+    written = work.write_rate[work.copies.partition[copies]]
+    return work.copies.size[copies] / (1 - written / rate)
 
 
 def _running(groups: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -142,18 +167,18 @@ def _partitions(
 
 
 def _log_dirs(work: Work, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Those of the plan; else, one after the other, those with most room if nothing is ever removed."""
+    """Those of the plan; else, one after the other, those with the most disk space if nothing is ever removed."""
     chosen, dirs = work.copies.log_dir.copy(), work.log_dirs
     single = np.diff(dirs.first)[work.copies.broker] == 1
     chosen = np.where((chosen == UNKNOWN) & single, dirs.first[work.copies.broker], chosen)
     if not (chosen == UNKNOWN).any():
         return chosen
-    room, first = dirs.room().tolist(), dirs.first.tolist()
+    space, first = dirs.disk_space().tolist(), dirs.first.tolist()
     for copy in order.tolist():
         if chosen[copy] == UNKNOWN:
             broker = work.copies.broker[copy]
-            chosen[copy] = max(range(first[broker], first[broker + 1]), key=room.__getitem__)
-        room[chosen[copy]] -= int(work.copies.size[copy])
+            chosen[copy] = max(range(first[broker], first[broker + 1]), key=space.__getitem__)
+        space[chosen[copy]] -= int(work.copies.size[copy])
     return chosen
 
 

@@ -14,8 +14,9 @@ last flow of a move has ended, and the ISR and its end have gone through, the co
 removed, and the next moves begin. Where many flows are under way, the first fiftieth of them end in one step, each at
 its own time: what they leave is given to others at the end of the step, which is late by less than a fiftieth.
 
-A copy without a log dir in the plan goes where most room is at that moment, what is under way counted in. A replica
-that goes to another log dir of its broker is a move of its own, which waits until its partition has its replicas.
+A copy without a log dir in the plan goes where the most disk space is at that moment, what is under way counted in. A
+replica that goes to another log dir of its broker is a move of its own, which waits until its partition has its
+replicas.
 
 Example, with a throttle of 10 bytes a second, one move in per broker, and ideal conditions: ``a-0`` of 100 bytes moves
 from [1] to [2], ``b-0`` of 50 bytes from [1] to [3], ``c-0`` of 30 bytes from [1] to [3].
@@ -133,7 +134,7 @@ class _Simulation:
         self._holder = [self._ids[place] for place in work.replicas.brokers.values[work.leaving].tolist()]
         self._gone = np.full(len(work.replicas.size), np.nan)
         self._under_way = np.empty(0, np.int64)
-        self._room = work.log_dirs.room()
+        self._disk_space = work.log_dirs.disk_space()
         self._freed: deque[tuple[float, int, int]] = deque()  # when, which log dir, how much
         self._settling: list[tuple[float, int, int]] = []  # when, which partition, and its stage or a copy within
         self._stage = [0] * work.partitions
@@ -175,11 +176,18 @@ class _Simulation:
             peak_out=self._peak[:brokers],
             peak_in=self._peak[brokers : 2 * brokers],
             blocked=sorted(self._blocked),
-            never=[
-                row for row, way in enumerate(self._ways) if self._stage[row] < len(way) and row not in self._blocked
-            ],
+            never=self._never(),
             at_min_isr=None if self._min_insync is None else sorted(self._at_min_isr),
         )
+
+    def _never(self) -> list[int]:
+        """Partitions that are able to move, and have a stage or a copy between log dirs that did not end."""
+        copying = set(self._work.copies.partition[np.isnan(self._ends)].tolist())
+        return [
+            row
+            for row, way in enumerate(self._ways)
+            if (self._stage[row] < len(way) or row in copying) and row not in self._blocked
+        ]
 
     def _first_moves(self) -> list[Move]:
         """The first stage of every partition that has a leader to copy from and live brokers to copy to."""
@@ -228,7 +236,7 @@ class _Simulation:
         """Begin what may begin, and give its copies their log dirs."""
         while self._freed and self._freed[0][0] <= now:
             _, log_dir, size = self._freed.popleft()
-            self._room[log_dir] += size
+            self._disk_space[log_dir] += size
         begun: list[int] = []
         for move in self._waves.begin():
             copies = self._begin_within(move, now) if isinstance(move, _WithinBroker) else self._begin_stage(move, now)
@@ -268,8 +276,8 @@ class _Simulation:
             self._sends[copy], self._receives[copy] = self._place[move.sender], brokers + receiver
         if self._log_dir[copy] == UNKNOWN:
             first, end = self._work.log_dirs.first[receiver : receiver + 2]
-            self._log_dir[copy] = int(first + np.argmax(self._room[first:end]))
-        self._room[self._log_dir[copy]] -= self._size[copy]
+            self._log_dir[copy] = int(first + np.argmax(self._disk_space[first:end]))
+        self._disk_space[self._log_dir[copy]] -= self._size[copy]
         self._begins[copy] = now
 
     def _take_first_answers(self) -> None:

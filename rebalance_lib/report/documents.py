@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select
 from rebalance_lib import __version__
 from rebalance_lib.report.durations import human_seconds
 from rebalance_lib.report.factors import factor_lines
+from rebalance_lib.report.finish import finish
 from rebalance_lib.report.loads import loads_lines
 from rebalance_lib.report.summary import changed_most
 from rebalance_lib.report.units import figure, human_bytes
@@ -29,7 +30,10 @@ def render_review(summary: dict[str, Any], page: str = "") -> str:
     shown = changed_most(summary["brokers"])
     fullest = fullest_log_dirs(summary["forecast"]["log_dirs"]) if summary.get("forecast") else []
     lines = {"loads": loads_lines(summary, _code), "factors": factor_lines(summary)}
-    return template("review.md.j2").render(plan=summary, brokers=shown, fullest=fullest, page=page, **lines)
+    ends = finish(summary["forecast"], summary["pace"]) if summary.get("forecast") else ""
+    return template("review.md.j2").render(
+        plan=summary, brokers=shown, fullest=fullest, finish=ends, page=page, **lines
+    )
 
 
 def render_report(summary: dict[str, Any], outcome: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rebalance_lib.planner.request import PLACING
+from rebalance_lib.report.finish import finish
 
 NAMED = 5
 
@@ -33,7 +34,7 @@ def risks(
         *_of_cluster(cluster),
         *_of_racks(in_fewer_racks),
         *_of_goals(goals, (cluster.get("request") or {}).get("mode", "")),
-        *_of_forecast(forecast or {}),
+        *_of_forecast(forecast or {}, cluster.get("pace") or {}),
         *_of_groups((groups or {}).get("left_idle", 0)),
     ]
 
@@ -60,7 +61,7 @@ def _of_cluster(cluster: Mapping[str, Any]) -> Iterator[str]:
         )
     if dead := cluster["dead_brokers"]:
         yield (
-            f"Brokers {_list(dead)} are down. Modes that mend or empty brokers place replicas on them elsewhere; "
+            f"Brokers {_list(dead)} are down. Modes that repair or empty brokers place replicas on them elsewhere; "
             "others leave their partitions alone."
         )
     for broker, replicas in cluster["replicas_kept"].items():
@@ -82,13 +83,15 @@ def _of_cluster(cluster: Mapping[str, Any]) -> Iterator[str]:
 
 def _of_racks(in_fewer_racks: int) -> Iterator[str]:
     if in_fewer_racks:
-        yield f"{in_fewer_racks} partitions end in fewer racks than now: what is asked for leaves them no more."
+        yield f"{in_fewer_racks} partitions end in fewer racks than now: the request leaves them no more."
 
 
-def _of_forecast(forecast: Mapping[str, Any]) -> Iterator[str]:
+def _of_forecast(forecast: Mapping[str, Any], pace: Mapping[str, Any]) -> Iterator[str]:
     if full := [log_dir for log_dir in forecast.get("log_dirs", ()) if log_dir["overflows"]]:
         named = [f"{log_dir['path']} of broker {log_dir['broker']}" for log_dir in full]
         yield f"Log dirs would overflow: {_list(named)}."
+    if forecast and forecast["never"]["count"]:
+        yield f"Forecast: {finish(forecast, pace)}."
     for name, text in _FORECASTS.items():
         found = forecast.get(name)
         if found and found["count"]:
@@ -102,7 +105,6 @@ def _of_groups(left_idle: int) -> Iterator[str]:
 
 _FORECASTS = {
     "blocked": "partitions cannot move as the cluster is now (no leader, or a target that is down)",
-    "never": "partitions would never end at this pace, since they are written to faster than they are copied",
     "at_min_isr": "partitions come down to their min.insync.replicas",
 }
 

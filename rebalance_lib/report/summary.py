@@ -29,7 +29,7 @@ BROKERS_SHOWN = 20
 
 
 def summarize(choice: Choice, pace: Pace | None = None) -> dict[str, Any]:
-    """The cluster, what was asked, and each candidate in figures; what is not below a candidate is of the recommended.
+    """The cluster, the request, and each candidate in figures; what is not below a candidate is of the recommended.
 
     `of_candidate` gives the same for another one.
     """
@@ -113,7 +113,7 @@ def _candidate(one: Candidate, cluster: dict[str, Any], forecasts: Forecasts, ch
 
 
 def certificate_figures(choice: Choice) -> dict[str, Any] | None:
-    """How even the cluster could be, and the least that any plan must copy for its tolerances; None if not asked."""
+    """How even the cluster could be, and the least that any plan must copy for its tolerances; None if no request."""
     from rebalance_lib.planner.certified import certificate_of  # noqa: PLC0415 - brings numba and HiGHS
 
     certificate = choice.certificate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from math import isnan
 from typing import Any
 
 import pyarrow as pa
@@ -38,7 +39,7 @@ def read_entries(data: bytes) -> pa.Table:
 
 def _load(data: bytes) -> Any:
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_constant)
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_object)
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"byte {error.start} is not UTF-8; save the file as UTF-8") from error
     except json.JSONDecodeError as error:
@@ -55,10 +56,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         again = next(key for place, key in enumerate(keys) if key in keys[:place])
         raise InvalidInputError(f"the key {shown(again)} is twice in the object {shown(found)}; keep one of the two")
     return found
-
-
-def _no_constant(name: str) -> Any:
-    raise InvalidInputError(f"{name} is no JSON; give a number")
 
 
 def _check_broker(where: str, broker: Any) -> None:
@@ -137,7 +134,8 @@ def _check_whole_number(where: str, name: str, value: Any, numbers: range) -> No
 
 def _number(where: str, name: str, value: Any) -> float:
     """The value as a floating-point number, which Arrow does not make of large integers itself."""
-    if type(value) not in (int, float):
+    # NaN is no JSON, but read by Python all the same.
+    if type(value) not in (int, float) or (type(value) is float and isnan(value)):
         raise InvalidInputError(f"{where}: {name} is {shown(value)}, not a number; write one")
     try:
         return float(value)

@@ -185,7 +185,13 @@ def test_people_read_candidates_the_bound_brokers_files_and_the_next_command(pla
         "Write rates are not known",
     ):
         assert words in said
-    assert f"--reassignment-json-file {tmp_path / 'out'}/plan.json" in said.splitlines()[-1]
+    assert said.splitlines()[-1].endswith(
+        f"--reassignment-json-file {tmp_path / 'out'}/plan.json --throttle BYTES_PER_SECOND"
+    )
+    assert "without a throttle; the review has its waves, with --throttle for one that counts with it." in said
+    said = plan("--snapshot", file(), "--mode", "balance", "--throttle", 1000).stdout
+    assert said.splitlines()[-1].endswith("--throttle 1000")
+    assert "at a throttle of 1 kB/s on each broker; the review" in said
     review = (tmp_path / "out" / "review.md").read_text()
     assert "Mode **balance**" in review
     assert "| **full** |" in review

@@ -97,6 +97,13 @@ def test_write_rates_beside_the_plan_are_counted(simulate, tmp_path):
     known = json.loads(simulate(*options, partitions=entries(a=[2])).stdout)
     assert known["seconds"] > 1.5 * without["seconds"]
     assert known["never"]["count"] == 0
+    slow = simulate("--throttle", 2 * MB)
+    assert (
+        "3 partitions change and 180 MB are copied, but the plan never finishes at a throttle of 2 MB/s" in slow.stdout
+    )
+    assert "(a-0); a throttle of 4.5 MB/s (4500000) would do" in slow.stdout
+    assert json.loads(simulate("--throttle", 2 * MB, "--output", "json").stdout)["seconds"] is None
+    assert json.loads(simulate("--throttle", 4_500_000, "--output", "json").stdout)["seconds"] > 0
 
 
 def test_a_plan_that_changes_nothing_is_told(simulate):

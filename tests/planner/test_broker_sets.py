@@ -94,6 +94,14 @@ def test_the_verdict_counts_partitions_outside_of_their_set():
     assert next(one for one in moved if one.goal == "broker_sets").met
 
 
+def test_a_replica_outside_of_its_set_is_in_a_rack_all_the_same():
+    lists = topic("pay", [[1, 3], [2, 3]], 10) | topic("log", [[3, 4]], 10)
+    for rack, before_is in (("c", 1.0), ("a", 1 + 1 / 3)):
+        before = with_sets(cluster({1: "a", 2: "b", 3: rack, 4: "d"}, lists), PAYMENTS)
+        found = {one.goal: one for one in planned(before, Request(Mode.BALANCE)).outcome.verdicts()}
+        assert (found["racks"].before, found["racks"].after) == (pytest.approx(before_is), 1.0)
+
+
 def test_the_certificate_is_by_set():
     model = ClusterModel.of(mixed().snapshot())
     plan = candidates(model, Request(Mode.BALANCE))[0]

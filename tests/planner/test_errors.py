@@ -9,7 +9,7 @@ import pytest
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner import Mode, Request
 from rebalance_lib.topology import TopicPartition
-from tests.planner.clusters import Host, cluster, planned, topic
+from tests.planner.clusters import DISK, Host, cluster, planned, topic
 
 THREE = cluster({1: "a", 2: "b", 3: "c"}, topic("orders", [[1, 2], [2, 3], [3, 1]], 10))
 FULL = cluster({id_: Host(disks={"/data": 100}) for id_ in (1, 2, 3)}, topic("orders", [[1], [2], [3]], 60))
@@ -97,6 +97,14 @@ def test_a_replacement_in_a_rack_that_has_a_replica_already_is_refused():
 def test_a_replacement_that_fills_a_rack_further_is_refused():
     before = cluster({1: "a", 2: "a", 3: "b", 4: "b", 5: "a"}, topic("orders", [[1, 2, 3, 4]]))
     assert "more replicas in one" in refused(before, mode=Mode.REPLACE, brokers=(3,), replacements=(5,))
+
+
+def test_a_drain_for_which_disk_space_lacks_in_a_rack_names_the_disk_space():
+    hosts = {1: Host("a"), 2: Host("a"), 3: Host("b"), 4: Host("b", disks={DISK: 10})}
+    before = cluster(hosts, topic("orders", [[1, 3]], 100))
+    said = refused(before, mode=Mode.DRAIN, brokers=(3,))
+    assert "no broker in the racks where it is missing has disk space for orders-0 with its 100 bytes" in said
+    assert "fewer racks" in refused(before, mode=Mode.DRAIN, brokers=(3,), allowed_brokers=(1, 2))
 
 
 def test_a_replacement_that_is_not_allowed_is_refused():

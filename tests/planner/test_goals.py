@@ -80,6 +80,24 @@ def test_a_goal_that_is_not_met_says_why():
     assert disk.why.startswith("broker 1 has the most for its share")
 
 
+@pytest.mark.parametrize(
+    ("partitions", "options", "said"),
+    [
+        (200, {}, True),
+        (200, {"polish": 0.001}, False),  # it has looked already
+        (200, {"byte_budget": 10}, False),
+        (20, {}, False),  # planned exactly
+        (200, {"mode": Mode.LEADERS}, False),
+    ],
+)
+def test_polish_is_named_only_where_it_looks_further(partitions, options, said):
+    sizes = [100 if number == 0 else 1 for number in range(partitions)]  # one of them is larger than a share
+    before = cluster([1, 2, 3, 4], topic("orders", [[1]] * partitions, sizes))
+    found = verdicts(before, Request(**{"mode": Mode.BALANCE, "goals": ("disk",)} | options))["disk"]
+    assert not found.met
+    assert ("--polish looks further" in found.why) == said
+
+
 def test_an_edit_of_any_loop_leads_to_another_cache(tmp_path):
     code = "from rebalance_lib.planner.compiled.cache import digest; print(digest())"
     copytree(Path(rebalance_lib.__file__).parent, tmp_path / "rebalance_lib", ignore=lambda *_: ["__pycache__"])

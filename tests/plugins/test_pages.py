@@ -191,6 +191,23 @@ def test_each_candidate_can_be_looked_at_in_detail(client):
     assert "<td>4711</td>" not in client.get(f"/kafka-rebalance/runs/{PLACE}?candidate=no-such").text
 
 
+def test_a_plan_that_never_finishes_says_so_in_place_of_its_time(client):
+    run = planned()
+    plan = run / "plan"
+    summary = plan.read_json("summary.json")
+    one = summary["candidates"][summary["recommended"]]
+    never = {"count": 1, "partitions": ["<b>foo</b>-0"], "least_throttle": 2_000_000, "least_log_dir_throttle": None}
+    one["forecast"] |= {"seconds": None, "never": never}
+    one["forecast"]["waves"][0] |= {"ends": None, "seconds_left": None}
+    one["seconds"] = None
+    plan.write_json("summary.json", summary)
+    page = client.get(f"/kafka-rebalance/runs/{PLACE}")
+    assert "<h2>Forecast: the plan never finishes</h2>" in page.text
+    assert "partitions are written to as fast as they are copied" in page.text
+    assert "a throttle of 2 MB/s (2000000) would do" in page.text
+    assert "&lt;b&gt;foo&lt;/b&gt;-0" in page.text
+
+
 def test_groups_that_the_plan_touches_are_shown_and_their_names_are_not_run(client):
     run = planned(
         groups=Groups(

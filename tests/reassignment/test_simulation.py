@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,12 +16,13 @@ from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.plan import Plan, PlanEntry, waves
 from rebalance_lib.plan.pace import Order, Pace
 from rebalance_lib.reassignment import Conditions, simulate
-from rebalance_lib.reassignment import outline as outline_module
 from rebalance_lib.reassignment.fair_shares import fair_shares
+from rebalance_lib.reassignment.least_throttle import LeastThrottle, rates_needed
 from rebalance_lib.reassignment.log_dirs import Use
 from rebalance_lib.reassignment.outline import outline
+from rebalance_lib.reassignment.simulation import simulate_work
 from rebalance_lib.reassignment.work import Cluster, Work
-from rebalance_lib.topology import BROKERS, REPLICAS, Snapshot, TopicPartition
+from rebalance_lib.topology import BROKERS, REPLICAS, Snapshot, TopicPartition, parse_cluster
 
 IDEAL = Conditions.ideal()
 ROOM = 10_000
@@ -75,7 +78,6 @@ def _a_slot_for_each_byte():
     """Sizes here are some bytes, so that examples can be followed by hand: a move of any takes a slot of its own."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(waves, "SLOT_BYTES", 1)
-        patched.setattr(outline_module, "SLOT_BYTES", 1)
         yield
 
 
@@ -164,8 +166,63 @@ def test_a_partition_that_is_written_to_faster_than_it_is_copied_never_ends():
     rates = pa.table({"topic": ["a"], "partition": [0], "write_rate": [11.0]})
     plan = plan_of({("a", 0): [2], ("b", 0): [4]})
     forecast = simulate(plan, snapshot, Pace(throttle=10), write_rates=rates, conditions=IDEAL)
-    assert forecast.never == ("a-0",)
-    assert forecast.seconds == pytest.approx(10)
+    assert (forecast.never, forecast.seconds) == (("a-0",), None)
+    assert [(wave.ends, wave.seconds_left) for wave in forecast.waves] == [(None, None)]
+    assert forecast.least_throttle == LeastThrottle(12)
+    assert ends(forecast) == {"a-0": None, "b-0": pytest.approx(10)}
+
+
+def test_a_plan_that_never_finishes_gives_no_time_and_says_which_throttle_would_do():
+    # b-0 waits for a-0, which never ends: it does not end either.
+    snapshot = cluster({("a", 0): ([1], 100), ("b", 0): ([1], 50)}, brokers=2)
+    rates = pa.table({"topic": ["a"], "partition": [0], "write_rate": [12.0]})
+    plan, pace = plan_of({("a", 0): [2], ("b", 0): [2]}), Pace(throttle=10, moves_in=1)
+    forecast = simulate(plan, snapshot, pace, write_rates=rates, conditions=IDEAL)
+    assert forecast.seconds is None
+    assert forecast.as_dict()["never"] == {
+        "count": 2,
+        "partitions": ["a-0", "b-0"],
+        "least_throttle": 13,
+        "least_log_dir_throttle": None,
+    }
+    enough = simulate(plan, snapshot, replace(pace, throttle=13), write_rates=rates, conditions=IDEAL)
+    assert enough.as_dict()["never"] == {
+        "count": 0,
+        "partitions": [],
+        "least_throttle": None,
+        "least_log_dir_throttle": None,
+    }
+    assert enough.seconds == pytest.approx(100 + 50 / 13)
+
+
+def test_the_example_of_the_least_throttle():
+    snapshot = cluster({("a", 0): ([1], 100), ("b", 0): ([2], 100), ("c", 0): ([3], 100)}, brokers=4)
+    rates = pa.table({"topic": ["a", "b", "c"], "partition": [0, 0, 0], "write_rate": [6.0, 5.0, 1.0]})
+    work = Work.of(plan_of({(name, 0): [4] for name in "abc"}), Cluster.of(snapshot, rates))
+    assert rates_needed(work, Pace(moves_in=1)).max() == 6
+    assert rates_needed(work, Pace()).tolist() == [10, 10, 3]
+    for forecast in (
+        simulate_work(work, Pace(throttle=10), None, IDEAL),
+        outline(work, Pace(throttle=10), conditions=IDEAL),
+    ):
+        assert (forecast.never, forecast.seconds, forecast.least_throttle.throttle) == (("a-0", "b-0"), None, 11)
+
+
+def test_a_copy_between_log_dirs_that_never_ends_is_no_end_of_the_plan():
+    snapshot = cluster({("a", 0): ([1], 100)}, brokers=1, log_dirs=("/d", "/e"))
+    rates = pa.table({"topic": ["a"], "partition": [0], "write_rate": [20.0]})
+    work = Work.of(Plan.from_entries([PlanEntry("a", 0, (1,), ("/e",))]), Cluster.of(snapshot, rates))
+    pace = Pace(log_dir_throttle=10)
+    for forecast in (simulate_work(work, pace, None, IDEAL), outline(work, pace, conditions=IDEAL)):
+        assert (forecast.never, forecast.seconds) == (("a-0",), None)
+        assert forecast.least_throttle == LeastThrottle(None, 21)
+
+
+def test_the_outline_copies_what_is_written_meanwhile_too():
+    snapshot = cluster({("a", 0): ([1], 100)}, brokers=2)
+    rates = pa.table({"topic": ["a"], "partition": [0], "write_rate": [6.0]})
+    work = Work.of(plan_of({("a", 0): [2]}), Cluster.of(snapshot, rates))
+    assert outline(work, Pace(throttle=10), conditions=IDEAL).seconds == pytest.approx(25)
 
 
 def test_without_a_throttle_the_rate_is_an_assumption_and_says_so():
@@ -299,6 +356,21 @@ def test_log_dirs_that_are_not_known_are_counted_by_broker():
     assert [(one.path, one.bytes_peak) for one in forecast.log_dirs] == [(None, 100), (None, 100)]
 
 
+def test_a_disk_without_a_known_log_dir_is_as_large_as_its_capacity():
+    document = {
+        "brokers": [{"id": 1}, {"id": 2, "capacity": {"disk": 150}}, {"id": 3, "capacity": {"disk": 1000}}],
+        "partitions": [
+            {"topic": "a", "partition": 0, "replicas": [1], "size": 100},
+            {"topic": "b", "partition": 0, "replicas": [2], "size": 60},
+        ],
+    }
+    snapshot = parse_cluster(json.dumps(document).encode()).snapshot
+    forecast = simulate(plan_of({("a", 0): [2]}), snapshot, Pace(throttle=10), conditions=IDEAL)
+    disks = {one.broker: (one.total_bytes, one.usable_bytes, one.overflows) for one in forecast.log_dirs}
+    assert disks == {1: (None, None, False), 2: (150, 90, True), 3: (1000, 1000, False)}
+    assert forecast.log_dirs[1].fill == pytest.approx(160 / 150)
+
+
 def test_many_waves_are_shown_as_twenty():
     count = 100
     snapshot = cluster({("a", n): ([1], 10 + n) for n in range(count)}, brokers=2)
@@ -361,6 +433,26 @@ def test_the_end_is_the_plan_and_bytes_are_neither_made_nor_lost(case, condition
             assert one.bytes_before <= one.bytes_peak
         for row in forecast.copies.to_pylist():
             assert 0 <= row["begins"] <= row["ends"] <= forecast.seconds + 1e-9
+
+
+@given(cases(), CONDITIONS, st.lists(st.integers(0, 60), min_size=8, max_size=8))
+def test_a_plan_that_never_finishes_does_at_the_least_throttle(case, conditions, written):
+    snapshot, plan, pace = case
+    rates = pa.table({"topic": ["t"] * 8, "partition": list(range(8)), "write_rate": [float(rate) for rate in written]})
+    rates = rates.filter(pc.is_in(rates["partition"], pc.unique(snapshot.replicas["partition"]).cast(pa.int64())))
+    work = Work.of(plan, Cluster.of(snapshot, rates))
+    for forecasting in (simulate_work, lambda *given: outline(given[0], given[1], conditions=given[3])):
+        slow = forecasting(work, pace, None, conditions)
+        least = slow.least_throttle
+        assert (slow.seconds is None) == bool(slow.never) == (least != LeastThrottle())
+        enough = replace(
+            pace,
+            throttle=least.throttle or pace.throttle,
+            log_dir_throttle=least.log_dir_throttle or pace.log_dir_throttle,
+        )
+        quick = forecasting(work, enough, None, conditions)
+        assert quick.never == ()
+        assert quick.seconds is not None
 
 
 def expected_end(snapshot, plan, copies):

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.cli.plan_result import forecast_line, next_step
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.plan import Plan, parse_plan
+from rebalance_lib.plan.limits import ApprovalLimits
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Choice, ClusterModel
 from rebalance_lib.report import (
@@ -26,6 +28,7 @@ from rebalance_lib.report import (
     with_groups,
 )
 from rebalance_lib.report.durations import human_seconds
+from rebalance_lib.report.fleet import fleet_rows, render_fleet
 from rebalance_lib.report.moves import moves_table
 from rebalance_lib.report.units import human_bytes, text_bar
 from rebalance_lib.topology import GROUP_MEMBERS, GROUP_OFFSETS, Groups, TopicPartition
@@ -97,7 +100,7 @@ def test_the_review_forecasts_the_plan_at_its_pace():
     # 10 bytes at nine tenths of a throttle of 1 byte a second, of which the first answer to a fetch waits for nothing.
     assert summary["forecast"]["seconds"] == summary["candidates"]["given"]["seconds"] == pytest.approx(0.5)
     text = render_review(summary)
-    assert "**Forecast: 0.5 s** at a throttle of 1 B/s on each broker" in text
+    assert "**Forecast**: 0.5 s at a throttle of 1 B/s on each broker." in text
     assert "| 1 | 0 s | 0.5 s | 2 | 10 B | 0 s |" in text
     assert "| 3 | not known | 0 B | 10 B | 0 s | 10 B |" in text
     assert "- min.insync.replicas is not known" in text
@@ -116,9 +119,37 @@ def test_known_write_rates_are_part_of_the_forecast():
     assert any("What is written meanwhile is copied too" in line for line in assumed)
 
 
+@pytest.mark.parametrize("simulated", [forecast.CHANGES_TO_SIMULATE, 0])
+def test_a_plan_that_never_finishes_at_its_throttle_gives_no_time(monkeypatch, simulated):
+    monkeypatch.setattr(forecast, "CHANGES_TO_SIMULATE", simulated)
+    rows = [("foo", 0, 0, 1, True, False, 10**8), ("foo", 1, 0, 1, True, False, 0)]
+    snapshot = snapshot_of([(1, None, True), (2, None, True)], rows)
+    model = ClusterModel.of(snapshot, pa.table({"topic": ["foo"], "partition": [0], "write_rate": [5e6]}))
+    choice = Choice.given(model, Plan.from_assignment({TopicPartition("foo", number): [2] for number in (0, 1)}))
+    summary = summarize(choice, Pace(throttle=4_000_000))
+    one = summary["candidates"]["given"]
+    assert summary["forecast"]["seconds"] is one["seconds"] is None
+    assert (one["forecast"]["never"]["count"], one["forecast"]["never"]["least_throttle"]) == (1, 5_700_000)
+    words = (
+        "the plan never finishes at a throttle of 4 MB/s on each broker: 1 of 2 partitions are written to as fast as "
+        "they are copied, or wait for such ones (foo-0); a throttle of 5.7 MB/s (5700000) would do."
+    )
+    assert f"Forecast: {words}" in one["risks"]
+    text = render_review(summary)
+    assert f"**Forecast**: {words}" in text
+    assert "| 1 | 0 s | never | 2 | 100 MB | \u2013 |" in text
+    assert ApprovalLimits(max_bytes=10**9, max_seconds=60).objections(summary)[0] == "seconds inf is above 60"
+    assert "never" in render_fleet(fleet_rows({"c": summary}))
+    said = forecast_line(summary["forecast"], summary["pace"])
+    assert said == f"Forecast: {words[:-1]}; the review has its waves."
+    assert next_step(summary | {"mode": "balance"}, "out").endswith("--throttle 5700000")
+    assert summarize(choice, Pace(throttle=5_700_000))["forecast"]["seconds"] > 0
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
+        (None, "never"),
         (0, "0 s"),
         (0.44, "0.4 s"),
         (42.4, "42 s"),

@@ -267,7 +267,7 @@ def test_an_ordinary_file_needs_no_second_reading(monkeypatch):
         (b"", "not JSON: Expecting value at line 1, column 1; give one JSON object"),
         (b"\xff{}", "byte 0 is not UTF-8"),
         (b'{"brokers": [], "brokers": []}', 'the key "brokers" is twice'),
-        (b'{"brokers": NaN}', "NaN is no JSON"),
+        (b'{"brokers": NaN, "partitions": []}', "the file: brokers is NaN, not a list"),
         ([], "the file is [], not a JSON object"),
         (cluster(brokers=...), "the file has no brokers"),
         (cluster(partitions=...), "the file has no partitions"),
@@ -317,7 +317,19 @@ def test_an_ordinary_file_needs_no_second_reading(monkeypatch):
         (cluster(partitions=[{**FOO_0, "read_rate": "1"}]), '(foo-0): read_rate is "1", not a number; write one'),
         (cluster(partitions=[{**FOO_0, "read_rate": True}]), "(foo-0): read_rate is true, not a number"),
         (cluster(partitions=[{**FOO_0, "read_rate": 10**400}]), "give a number of 64 bits"),
-        (b'{"brokers": [{"id": 1, "capacity": {"cpu": NaN}}], "partitions": []}', "NaN is no JSON"),
+        (
+            b'{"brokers": [{"id": 1, "capacity": {"cpu": NaN}}], "partitions": []}',
+            "broker entry 0: capacity.cpu is NaN, not a number",
+        ),
+        (
+            cluster(partitions=[{**FOO_0, "write_rate": float("nan")}]),
+            "partition entry 0 (foo-0): write_rate is NaN, not a number; write one",
+        ),
+        (
+            cluster(partitions=[{**FOO_0, "size": float("nan")}]),
+            "partition entry 0 (foo-0): size is NaN, not an integer of 64 bits",
+        ),
+        (cluster(partitions=[{**FOO_0, "read_rate": float("inf")}]), "(foo-0): read_rate is Infinity"),
         (
             b'{"brokers": [{"id": 1, "capacity": {"cpu": 1e999}}], "partitions": []}',
             "broker entry 0 (1): capacity.cpu is Infinity: give a finite number above 0, or leave cpu out",

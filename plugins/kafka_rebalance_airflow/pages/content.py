@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rebalance_lib.report.documents import fullest_log_dirs
+from rebalance_lib.report.finish import why_never
 from rebalance_lib.report.summary import changed_most
 
 FIGURES = ("bytes", "replicas", "leaders")
@@ -57,8 +58,17 @@ def detail(candidate: dict[str, Any]) -> dict[str, Any]:
         "largest_moves": candidate["largest_moves"],
         "groups": candidate.get("groups"),
         "forecast": forecast,
+        "why_never": why_never(forecast) if forecast else "",
+        "seconds_shown": _seconds_shown(forecast) if forecast else 0.0,
         "fullest": fullest_log_dirs(forecast["log_dirs"]) if forecast else [],
     }
+
+
+def _seconds_shown(forecast: dict[str, Any]) -> float:
+    """The time that the waves are drawn on; where some never end, up to a little after all others."""
+    if forecast["seconds"] is not None:
+        return float(forecast["seconds"])
+    return 1.1 * max(moment for wave in forecast["waves"] for moment in (wave["begins"], wave["ends"] or 0.0))
 
 
 def record(audit: dict[str, Any]) -> dict[str, Any]:

@@ -28,13 +28,13 @@ def settle(state, order, share_bytes, share_replicas, share_leaders):
     partitions, slots, brokers = state.partitions, state.slots, state.brokers
     receivers = receivers_by_rack(state, brokers["takes"][:-1])
     pending = 0
-    needy = np.zeros(len(partitions) - 1, np.bool_)  # mostly few: the others are not looked at once more
+    unassigned = np.zeros(len(partitions) - 1, np.bool_)  # mostly few: the others are not looked at once more
     for p in range(len(partitions) - 1):
         for slot in range(partitions[p].begin, partitions[p + 1].begin):
             b = slots[slot].broker
             if partitions[p].movable and (b < 0 or brokers[b].leaves):
                 pending += 1
-                needy[p] = True
+                unassigned[p] = True
     stuck = np.empty(pending, np.int64)
     stuck_count = 0
     lack_bytes = share_bytes - brokers["bytes"][:-1]
@@ -47,7 +47,7 @@ def settle(state, order, share_bytes, share_replicas, share_leaders):
     lack_leading = np.where(lack_leaders > 0, lack, lowest)
     counts = np.zeros(state.racks, np.int64)
     for p in order:
-        if not needy[p]:
+        if not unassigned[p]:
             continue
         for slot in range(partitions[p].begin, partitions[p + 1].begin):
             b = slots[slot].broker

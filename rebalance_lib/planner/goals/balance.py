@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from rebalance_lib.planner.goals.goal import Goal, View
-from rebalance_lib.planner.request import Mode
+from rebalance_lib.planner.request import BALANCING, Mode
 from rebalance_lib.planner.resources import Resource
+
+if TYPE_CHECKING:
+    from rebalance_lib.planner.workspace import Workspace
 
 _EXPLAINED = {
     Resource.DISK: "bytes on disk, by the size of disks",
@@ -50,10 +54,24 @@ class Balance(Goal):
         load, share = view.load(self.resource), view.share(self.resource)
         over = np.divide(load, share, out=np.zeros_like(load), where=share > 0)
         broker = view.model.broker_ids[int(np.argmax(over))]
+        further = "; --polish looks further" if self.resource.of_replicas and _is_polished(view) else ""
         return (
             f"broker {broker} has the most for its share; no better place was found within racks, disk space, budgets, "
-            "what may move and the goals before this one, or single partitions are too large; --polish looks further"
+            f"what may move and the goals before this one, or single partitions are too large{further}"
         )
+
+
+def _is_polished(view: View) -> bool:
+    """Whether ``--polish`` would look for a better plan, and was not given."""
+    from rebalance_lib.planner.exact import is_small  # noqa: PLC0415 - they import goals
+    from rebalance_lib.planner.polish import CELLS  # noqa: PLC0415
+    from rebalance_lib.planner.shards import cut_up  # noqa: PLC0415
+
+    model, request = view.model, view.request
+    if request.polish or request.limited or request.mode not in BALANCING:
+        return False
+    whole = cut_up(request, model.partitions).shards <= 1 and model.partitions * model.brokers <= CELLS
+    return whole and not is_small(cast("Workspace", view))  # which has all that is looked at
 
 
 BALANCE = tuple(Balance(str(one), _EXPLAINED[one], resource=one) for one in _EXPLAINED)

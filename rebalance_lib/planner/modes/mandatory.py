@@ -13,7 +13,7 @@ from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner.compiled.settle import settle
 from rebalance_lib.planner.modes.topic_leaders import spread_topic_leaders
 from rebalance_lib.planner.order import order_lists
-from rebalance_lib.planner.racks import refuse_worse
+from rebalance_lib.planner.racks import refuse_worse, worse_racks
 from rebalance_lib.planner.rebalance import shares_of, to_int
 from rebalance_lib.planner.resources import Resource
 
@@ -35,13 +35,17 @@ def settle_all(work: Workspace, before: ClusterModel, why: str) -> None:
     shares = shares_of(work)
     stuck = settle(work.state, work.order, *(to_int(shares[one]) for one in (DISK, REPLICAS, LEADERS)))
     if len(stuck):
-        raise InvalidInputError(f"{why}: {_obstacle(work, int(stuck[0]))}")
+        p = int(np.searchsorted(work.state.partitions["begin"], stuck[0], side="right") - 1)
+        raise InvalidInputError(f"{why}: {_obstacle(work, p)}")
     used = allowed - work.state.budget
     for number, (name, unit) in enumerate((("byte", "bytes"), ("move", "replicas"))):
         if work.state.budget[number] < 0:
             raise InvalidInputError(
                 f"{why}: {used[number]} {unit} must move, but the {name} budget is {allowed[number]}; raise it"
             )
+    for p in worse_racks(before, work.layout, work.scope.leaves).tolist():
+        if better := _takers(work, p, in_other_racks=True):
+            raise InvalidInputError(f"{why}: {_too_full(work, p, better, ' in the racks where it is missing')}")
     refuse_worse(before, work.layout, why, work.scope.leaves)
 
 
@@ -67,27 +71,39 @@ def _enough_brokers(work: Workspace, why: str) -> None:
         )
 
 
-def _obstacle(work: Workspace, slot: int) -> str:
-    model = work.model
-    p = int(np.searchsorted(work.state.partitions["begin"], slot, side="right") - 1)
-    size = int(model.size[p])
-    holds = set(
-        work.state.slots["broker"][work.state.partitions["begin"][p] : work.state.partitions["begin"][p + 1]].tolist()
-    )
-    others = [b for b in np.flatnonzero(work.scope.takes).tolist() if b not in holds]
+def _takers(work: Workspace, p: int, *, in_other_racks: bool = False) -> list[int]:
+    """Brokers that may take replicas and hold none of this partition; or only those in racks that lack one."""
+    begin, end = work.state.partitions["begin"][p : p + 2]
+    holders = work.state.slots["broker"][begin:end]
+    others = work.scope.takes & ~np.isin(np.arange(work.model.brokers), holders)
+    if in_other_racks:
+        counts = np.bincount(work.model.rack[holders[holders >= 0]], minlength=work.state.racks)
+        others &= (counts + 1 < counts.max())[work.model.rack]
+    return np.flatnonzero(others).tolist()
+
+
+def _obstacle(work: Workspace, p: int) -> str:
+    """Why a partition that must have another broker finds none."""
+    others = _takers(work, p)
     if not others:
-        return (
-            f"{model.name(p)} finds no broker: each of those allowed holds a replica of it already; allow more brokers"
-        )
+        name = work.model.name(p)
+        return f"{name} finds no broker: each of those allowed holds a replica of it already; allow more brokers"
+    return _too_full(work, p, others)
+
+
+def _too_full(work: Workspace, p: int, others: list[int], where: str = "") -> str:
+    """Why none of these brokers can take a partition."""
+    model, size = work.model, int(work.model.size[p])
     dirs = model.log_dirs.offsets
     best = max(int(work.state.free[dirs[b] : dirs[b + 1]].max()) if dirs[b] < dirs[b + 1] else size for b in others)
     if best >= size and Resource.NETWORK_IN in work.resources:
         rate = work.state.weight[work.resources.index(Resource.NETWORK_IN), p]
         return (
-            f"no broker with disk space for {model.name(p)} can take the {rate:g} bytes per second that are written to "
-            "it without being above its network_in capacity; add brokers, or correct the capacities"
+            f"no broker{where} with disk space for {model.name(p)} can take the {rate:g} bytes per second that are "
+            "written to it without being above its network_in capacity; add brokers, or correct the capacities"
         )
     return (
-        f"no broker has disk space for {model.name(p)} with its {size} bytes: the emptiest log dir among {len(others)} "
-        f"brokers may take {max(0, best)} more (max fill {work.request.max_fill:g}); add capacity or raise max fill"
+        f"no broker{where} has disk space for {model.name(p)} with its {size} bytes: the emptiest log dir among "
+        f"{len(others)} brokers may take {max(0, best)} more (max fill {work.request.max_fill:g}); add capacity or "
+        "raise max fill"
     )
