@@ -41,7 +41,8 @@ from rebalance_lib.execution.records.audit import moves
 from rebalance_lib.execution.records.execution import planned_ends, read_execution
 from rebalance_lib.execution.records.journal import Journal, read_journal
 from rebalance_lib.execution.report import ENDED, Report, RunState
-from rebalance_lib.execution.requests import Controls, Request, read_requests
+from rebalance_lib.execution.run_requests import RunRequests
+from rebalance_lib.execution.set_aside import SetAside
 from rebalance_lib.execution.settings import OnStall, Settings, check_seconds
 from rebalance_lib.execution.stall_remedy import StallRemedy
 from rebalance_lib.execution.submission import Situation, Submission
@@ -55,10 +56,6 @@ MOST_RETRY_SECONDS = 15.0  # between tries while the cluster is unreachable
 LONG_COPY_SECONDS = 86_400.0  # a copy between log dirs may take a day; nothing shows how far it is
 LOST_SECONDS = 600.0  # how long cluster or storage may be unreachable: brokers restart, controllers fail over
 COPYING = LogDirStatus.MOVING
-SET_ASIDE = {
-    Status.DRIFTED: "somebody else moved it",
-    Status.RECREATED: "its topic was deleted and created again",
-}
 
 
 class Executor:
@@ -78,11 +75,10 @@ class Executor:
         self._cluster = cluster
         self._clock = cluster.clock
         self._job = job
-        self._approved = settings
         self._log = log
-        self._watch = watch or CleanUpWatch(job.artifacts)
         self._execution = read_execution(job.artifacts)
         self._journal = Journal(job.artifacts, cluster.clock)
+        self._requests = RunRequests(job.artifacts, settings, watch or CleanUpWatch(job.artifacts), self._journal, log)
         self._meter = Meter(job.plan, job.before, job.sizes)
         ends = planned_ends(job, in_stages=settings.pace.one_replica_at_a_time)
         self._tracker = PlanTracker(cluster, job, self._journal, self._meter.size, ends)
@@ -97,17 +93,14 @@ class Executor:
             self._throttles,
             journal=self._journal,
             log=log,
-            called_off=self._called_off,
+            called_off=self._requests.called_off,
         )
         self._patience = Patience(cluster.clock)
-        self._controls = Controls(settings)
-        self._noted_requests: frozenset[str] = frozenset()
         self._stop = threading.Event()
         self._checked = False
-        self._ended_elsewhere: str | None = None
         self._holds: tuple[str, ...] = ()
         self._alive: frozenset[int] = frozenset()
-        self.set_aside: dict[TopicPartition, str] = {}
+        self.set_aside = SetAside(self._tracker, self._journal, log)
         self._handlers = {
             RunState.MOVING: self._move,
             RunState.HELD: self._move,  # partitions at risk may begin all the same, and nothing waits for ever
@@ -189,17 +182,19 @@ class Executor:
 
     def check(self) -> Report:
         """Read, measure, maintain, begin what may begin, and report."""
-        self._read_requests()
+        self._requests.read()
         self._tracker.read()
         self._note_ends()
         self._alive = frozenset(self._cluster.alive_brokers())
         self._health.check(self._tracker.status)
         self._meter.learn(self._cluster, self._tracker.status, self._alive)
         progress, sizes = self._meter.read(self._cluster, self._tracker.status, self._alive)
-        if self._ended_elsewhere is None:
-            self._remedy.maintain(self._controls, self._tracker, self._submission.throttled_moves(), self._alive)
+        if self._requests.ended is None:
+            self._remedy.maintain(
+                self._requests.controls, self._tracker, self._submission.throttled_moves(), self._alive
+            )
             self._remedy.watch(progress, sizes, self._tracker.status, self._alive, self._clock.monotonic())
-        self._set_aside_by_status()
+        self.set_aside.follow_status()
         self._report_holds(self._reasons_to_hold())
         state = self._state()
         self._handlers[state]()
@@ -223,7 +218,7 @@ class Executor:
 
     def _state(self) -> RunState:
         """Where the run stands."""
-        if self._ended_elsewhere is not None:
+        if self._requests.ended is not None:
             return RunState.CANCELLED
         if self._moving():
             return RunState.ENDING if self._overdue() else RunState.MOVING
@@ -231,7 +226,7 @@ class Executor:
             return RunState.INCOMPLETE if self.set_aside or self._left() else RunState.COMPLETED
         if self._tracker.cancelled:
             return RunState.CANCELLED
-        if self._controls.paused:
+        if self._requests.controls.paused:
             return RunState.PAUSED
         return RunState.HELD if self._holds else RunState.MOVING
 
@@ -267,49 +262,18 @@ class Executor:
         """Ending: the maximum run time is over, so what has not begun is set aside."""
         self._submission.hold()
         self._give_up_stalled()
-        self._aside_what_waits("the maximum run time was over before it began")
+        self.set_aside.add_what_waits("the maximum run time was over before it began")
 
     def _finish(self) -> None:
         """Ended: nothing begins any more."""
         self._submission.hold()
         if self._overdue():
             self._end()
-        elif self._tracker.cancelled and self._ended_elsewhere is None:
+        elif self._tracker.cancelled and self._requests.ended is None:
             cancelled = listing(self._tracker.cancelled)
-            self._aside_what_waits(f"somebody else cancelled {cancelled}, so nothing more began")
+            self.set_aside.add_what_waits(f"somebody else cancelled {cancelled}, so nothing more began")
 
     # -- reading ------------------------------------------------------------------------------------------------------
-
-    def _read_requests(self) -> None:
-        """Read what people ask for; what cannot be read now counts as unchanged."""
-        if self._watch.started():
-            self._ended_elsewhere = self._ended_elsewhere or f"the run was cleaned up elsewhere{self._watch.by}"
-            return
-        with suppress(RebalanceError):
-            requests = read_requests(self._job.artifacts)
-            self._controls = Controls.of(self._approved, requests)
-            self._note_requests(requests)
-        if self._controls.cancelled is not None:
-            self._ended_elsewhere = str(self._controls.cancelled)
-
-    def _note_requests(self, requests: list[Request]) -> None:
-        for request in requests:
-            if request.name not in self._noted_requests:
-                self._log(str(request))
-                self._journal.note(
-                    events.REQUEST, kind=request.kind, value=request.value, by=request.by, requested_at=request.at
-                )
-        self._noted_requests = frozenset(request.name for request in requests)
-
-    def _called_off(self) -> bool:
-        """Whether somebody ended the run, read right now; raises if that cannot be read."""
-        if self._ended_elsewhere is None:
-            cancelled = Controls.of(self._approved, read_requests(self._job.artifacts)).cancelled
-            if cancelled is not None:
-                self._ended_elsewhere = str(cancelled)
-            elif self._watch.started(strict=True):
-                self._ended_elsewhere = f"the run was cleaned up elsewhere{self._watch.by}"
-        return self._ended_elsewhere is not None
 
     def _note_ends(self) -> None:
         """At the first check: moves that an earlier process began and that are over have an end in the record, too."""
@@ -326,7 +290,7 @@ class Executor:
 
     def _overdue(self) -> bool:
         """Whether the maximum run time is over."""
-        limit = self._controls.settings.max_run_time
+        limit = self._requests.controls.settings.max_run_time
         if limit is None or self._execution is None:
             return False
         return (self._clock.now() - self._execution.started_at).total_seconds() >= limit
@@ -336,11 +300,11 @@ class Executor:
     def _reasons_to_hold(self) -> tuple[str, ...]:
         """Why nothing may begin now; empty if moves may."""
         holds = []
-        settings = self._controls.settings
-        if self._ended_elsewhere is not None:
-            holds.append(self._ended_elsewhere)
-        if self._controls.paused is not None:
-            holds.append(str(self._controls.paused))
+        settings = self._requests.controls.settings
+        if self._requests.ended is not None:
+            holds.append(self._requests.ended)
+        if self._requests.controls.paused is not None:
+            holds.append(str(self._requests.controls.paused))
         if self._overdue():
             holds.append(f"the maximum run time of {settings.max_run_time:.0f} s is over")
         if self._tracker.cancelled:
@@ -376,15 +340,15 @@ class Executor:
         for tp, status in self._tracker.status.by_partition.items():
             if status not in (Status.PENDING, Status.MOVING) and tp not in misplaced:
                 continue
-            if (request := self._controls.excludes(tp.topic)) is None:
+            if (request := self._requests.controls.excludes(tp.topic)) is None:
                 continue
             skipped[tp] = str(request)  # also what is under way: when a stage has ended, a poll would begin the next
             if status is not Status.MOVING and tp not in copying:
-                self._aside(tp, str(request))
+                self.set_aside.add(tp, str(request))
         self._submission.start(
             Situation(
-                self._controls.settings,
-                self._remedy.rates(self._controls),
+                self._requests.controls.settings,
+                self._remedy.rates(self._requests.controls),
                 self._alive,
                 frozenset(self._health.short),
                 self._only_at_risk(),
@@ -402,36 +366,11 @@ class Executor:
 
     # -- what is set aside --------------------------------------------------------------------------------------------
 
-    def _aside(self, tp: TopicPartition, reason: str) -> None:
-        if tp not in self.set_aside:
-            self.set_aside[tp] = reason
-            self._log(f"{tp} is set aside: {reason}")
-            self._journal.note(events.SET_ASIDE, partition=str(tp), reason=reason)
-
-    def _aside_what_waits(self, reason: str) -> None:
-        """Set aside what has not begun: partitions, and replicas that are not in their log dir."""
-        log_dirs = [TopicPartition(*move.replica[:2]) for move in self._tracker.log_dirs_left if move.future is None]
-        for tp in (*self._tracker.status.having(Status.PENDING), *log_dirs):
-            self._aside(tp, reason)
-
-    def _set_aside_by_status(self) -> None:
-        """What somebody else changed is set aside; what is as planned again is taken up again."""
-        misplaced = {TopicPartition(*move.replica[:2]) for move in self._tracker.log_dirs_left}
-        for tp, status in self._tracker.status.by_partition.items():
-            if status is Status.RECREATED and tp in self._tracker.status.reassignments:
-                target = list(self._tracker.status.reassignments[tp].target)
-                reason = f"{SET_ASIDE[status]}; a reassignment of the new one to {target} goes on: look at it"
-                self._aside(tp, reason)  # of somebody else, or requested before brokers showed the new topic
-            elif status in SET_ASIDE:
-                self._aside(tp, SET_ASIDE[status])
-            elif status is Status.DONE and tp in self.set_aside and tp not in misplaced:
-                del self.set_aside[tp]
-
     def _give_up_waiting(self) -> None:
         """Set aside what has waited for too long."""
-        limit = self._controls.settings.give_up_after
+        limit = self._requests.controls.settings.give_up_after
         waiting = {("waits", tp): reason for tp, reason in self._submission.blocked.items()}
-        if self._holds and not self._moving() and self._controls.settings.open_at(self._clock.now()):
+        if self._holds and not self._moving() and self._requests.controls.settings.open_at(self._clock.now()):
             for tp in self._tracker.status.having(Status.PENDING):
                 waiting["waits", tp] = self._holds[0]
         if self._tracker.moving and not self._holds and not self._moving():  # what was set aside counts for the caps
@@ -440,14 +379,14 @@ class Executor:
             )
             for tp in self._tracker.status.having(Status.PENDING):
                 waiting.setdefault(("waits", tp), reason)
-        if not self._moving() and self._controls.settings.open_at(self._clock.now()):
+        if not self._moving() and self._requests.controls.settings.open_at(self._clock.now()):
             for move in self._tracker.log_dirs_left:
                 tp = TopicPartition(*move.replica[:2])
                 waiting["waits", tp] = f"its replica on broker {move.replica.broker} is not in log dir {move.target}"
         for (kind, tp), reason in waiting.items():
             bound = REFUSED_SECONDS if tp in self._submission.refused else limit
             if self._patience.unchanged((kind, tp)) >= bound:
-                self._aside(tp, reason)
+                self.set_aside.add(tp, reason)
         moving = {("moves", tp) for tp in self._tracker.moving}
         copies = {("copies", move.replica) for move in self._tracker.log_dirs if move.status is COPYING}
         self._patience.keep({*waiting, *moving, *copies})
@@ -463,18 +402,18 @@ class Executor:
 
     def _give_up_copies(self) -> None:
         """Set aside copies between log dirs that never end, when nothing else is under way; the clean-up stops them."""
-        limit = self._controls.settings.give_up_after
+        limit = self._requests.controls.settings.give_up_after
         for move in self._tracker.log_dirs:
             tp = TopicPartition(*move.replica[:2])
             if move.status is not COPYING or any(one not in self.set_aside for one in self._tracker.moving):
                 continue
             if self._patience.unchanged(("copies", move.replica)) >= max(limit, LONG_COPY_SECONDS):
-                self._aside(tp, f"its copy to {move.target} on broker {move.replica.broker} did not end in time")
+                self.set_aside.add(tp, f"its copy to {move.target} on broker {move.replica.broker} did not end in time")
 
     def _give_up_stalled(self) -> None:
         """Cancel and set aside what has been under way for too long without advancing."""
         self._give_up_copies()
-        status, limit = self._tracker.status, self._controls.settings.give_up_after
+        status, limit = self._tracker.status, self._requests.controls.settings.give_up_after
         for tp in list(self._tracker.moving):
             live, reassignment = status.live.get(tp), status.reassignments.get(tp)
             in_sync = frozenset() if live is None else live.in_sync
@@ -487,4 +426,4 @@ class Executor:
                 least = self._health.min_isr(tp.topic)
                 kept = reason_not_to_cancel(tp, live, reassignment, self._alive, least)
                 reason = self._cancel(tp, reason) if kept is None else f"{reason}; it goes on, since {kept}"
-            self._aside(tp, reason)
+            self.set_aside.add(tp, reason)

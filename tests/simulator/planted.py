@@ -27,6 +27,7 @@ from rebalance_lib.execution.plan_status import Ends, PlanStatus, Status
 from rebalance_lib.execution.progress import Meter
 from rebalance_lib.execution.records.journal import Journal
 from rebalance_lib.execution.requests import Controls, Kind, read_requests
+from rebalance_lib.execution.run_requests import RunRequests
 from rebalance_lib.execution.settings import Settings
 from rebalance_lib.execution.submission import Submission
 from rebalance_lib.execution.throttles import maintain, restore
@@ -440,19 +441,19 @@ def maximum_run_time_is_ignored(patch: Patch) -> None:
 
 @plant("a request from a machine whose clock is ahead counts only when the executor's clock has come there")
 def request_is_judged_by_the_clock(patch: Patch) -> None:
-    read, heard = executor.read_requests, Executor._note_requests
+    noted = RunRequests._note
 
-    def note(self: Executor, requests: Any) -> None:
-        now = self._clock.timestamp()
-        self._controls = Controls.of(self._approved, [one for one in requests if one.at <= now])
-        heard(self, requests)
+    def note(self: RunRequests, requests: Any) -> None:
+        now = self._journal._clock.timestamp()
+        self.controls = Controls.of(self._approved, [one for one in requests if one.at <= now])
+        noted(self, requests)
 
-    def called_off(self: Executor) -> bool:
-        note(self, read(self._job.artifacts))
-        return self._controls.cancelled is not None or self._watch.started(strict=True)
+    def called_off(self: RunRequests) -> bool:
+        note(self, read_requests(self._artifacts))
+        return self.controls.cancelled is not None or self._watch.started(strict=True)
 
-    patch.setattr(Executor, "_note_requests", note)
-    patch.setattr(Executor, "_called_off", called_off)
+    patch.setattr(RunRequests, "_note", note)
+    patch.setattr(RunRequests, "called_off", called_off)
 
 
 # What cannot be moved, and the record
