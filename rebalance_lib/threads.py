@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Thread
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -22,10 +23,21 @@ def side_by_side(function: Callable[[Item], Answer], items: Iterable[Item], part
         return list(pool.map(function, items))
 
 
-def beside(pool: ThreadPoolExecutor, function: Callable[[], Answer], partitions: int) -> Future[Answer]:
-    """An answer that a pool works out while this thread goes on; at once where there are few partitions."""
-    if partitions > WORTH:
-        return pool.submit(function)
+def beside(function: Callable[[], Answer], partitions: int) -> Future[Answer]:
+    """An answer that a thread works out while this one goes on; at once where there are few partitions.
+
+    Where this thread fails meanwhile, neither its message nor the end of the process waits for the answer.
+    """
     answer = Future[Answer]()
-    answer.set_result(function())
+
+    def work_out() -> None:
+        try:
+            answer.set_result(function())
+        except BaseException as error:  # it is raised where the answer is wanted
+            answer.set_exception(error)
+
+    if partitions > WORTH:
+        Thread(target=work_out, daemon=True).start()
+    else:
+        answer.set_result(function())
     return answer

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -48,6 +49,38 @@ def test_text_json_and_tables_come_back(artifacts):
         assert opened.read_row_group(0, ["broker"]).equals(table)
     assert artifacts.exists("a.txt")
     assert not artifacts.exists("b.json")
+
+
+def test_json_has_a_line_for_each_part_that_fits_on_one(artifacts):
+    brokers = [{"broker": id_, "after": {"bytes": 10**12, "replicas": 3000}} for id_ in (1, 2, 3)]
+    artifacts.write_json("a.json", {"name": "ü", "brokers": brokers, "none": [], "pace": {"2": 1.5, "10": None}})
+    assert artifacts.read_text("a.json").splitlines() == [
+        "{",
+        '  "brokers": [',
+        *(f'    {{"after": {{"bytes": 1000000000000, "replicas": 3000}}, "broker": {id_}}},' for id_ in (1, 2)),
+        '    {"after": {"bytes": 1000000000000, "replicas": 3000}, "broker": 3}',
+        "  ],",
+        '  "name": "\\u00fc",',
+        '  "none": [],',
+        '  "pace": {"10": null, "2": 1.5}',
+        "}",
+    ]
+    assert artifacts.read_json("a.json")["brokers"] == brokers
+
+
+def test_what_a_killed_process_staged_is_removed_a_day_later(tmp_path):
+    out = Artifacts.at(tmp_path / "out")
+    stale, recent = out.staging(), out.staging()
+    for staged in (stale, recent):
+        staged.write_text("candidates/full/plan.json", "{}")
+    before = time.time() - 2 * 86400
+    os.utime(stale.path / "candidates" / "full" / "plan.json", (before, before))
+    kept = ["out", "out.backup.tmp", "another.0123abcd.tmp"]
+    for name in kept:
+        Artifacts.at(tmp_path / name).write_text("a", "a")
+        os.utime(tmp_path / name / "a", (before, before))
+    out.remove_stale()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, recent.path.name])
 
 
 def test_a_directory_lists_what_is_in_it_and_nothing_else(artifacts):

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,19 +86,18 @@ def plan_here(inputs: PlanInputs, out: Artifacts, stages: Stages) -> None:
         with stages("check", "checking and writing"):
             check_candidates(model, request, kept)
 
-    with ThreadPoolExecutor(1) as pool:
-        with stages("candidates", f"planning {', '.join(names(request))}{hint}{polishing}"):
-            certificate = beside(pool, lambda: certificate_of(model, scope, request), model.partitions)
-            found = all_candidates(model, scope, request)
-        stages.seconds["plan"] = sum(one.seconds for one in found if one.name in {UNLIMITED, FULL})
-        with stages("candidates", "comparing candidates"):
-            kept = undominated(found, request)
-            choice = Choice(model, request, kept, stages.seconds, rates=loads, certificate=certificate.result())
-        checked = beside(pool, check, model.partitions)
-        if inputs.cluster.groups is not None:
-            with stages("groups", "looking at consumer groups"):
-                choice = with_groups(choice, inputs.cluster.groups)
-        publish_choice(out, choice, inputs.pace, checked.result)
+    with stages("candidates", f"planning {', '.join(names(request))}{hint}{polishing}"):
+        certificate = beside(lambda: certificate_of(model, scope, request), model.partitions)
+        found = all_candidates(model, scope, request)
+    stages.seconds["plan"] = sum(one.seconds for one in found if one.name in {UNLIMITED, FULL})
+    with stages("candidates", "comparing candidates"):
+        kept = undominated(found, request)
+        choice = Choice(model, request, kept, stages.seconds, rates=loads, certificate=certificate.result())
+    checked = beside(check, model.partitions)
+    if inputs.cluster.groups is not None:
+        with stages("groups", "looking at consumer groups"):
+            choice = with_groups(choice, inputs.cluster.groups)
+    publish_choice(out, choice, inputs.pace, checked.result)
 
 
 def plan_on_spark(inputs: PlanInputs, out: Artifacts, stages: Stages, master: str | None) -> None:

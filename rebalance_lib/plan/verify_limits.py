@@ -52,11 +52,11 @@ class Limits:
     max_fill: float
     byte_budget: int | None
     move_budget: int | None
-    partitions: pa.Table  # topic and partition, a row for each replica, as the next three
-    broker: NDArray[np.int32]
-    bytes: NDArray[np.int64]
+    partitions: pa.Table  # topic and partition, each once, in their order
+    brokers: Lists  # by partition: those that have its replicas
+    bytes: NDArray[np.int64]  # by replica, as the next
     log_dir: NDArray[np.int64]  # where in `dirs`; -1 if not known
-    copy: NDArray[np.int64]  # what a new replica of its partition occupies
+    copy: NDArray[np.int64]  # by partition: what a new replica of it occupies
     dirs: _Dirs
 
     @classmethod
@@ -65,12 +65,17 @@ class Limits:
     ) -> Limits:
         """Read sizes and log dirs."""
         rows = snapshot.replicas.filter(pc.invert(snapshot.replicas["adding"]))
-        partitions = rows.select(["topic", "partition"])
-        broker = rows["broker"].to_numpy().astype(np.int32)
-        held, copy = _sizes(partitions, rows["size_bytes"], rows["leader"])
-        dirs = _Dirs.of(snapshot.brokers, max_fill, np.unique(broker), _sum(broker, held))
-        log_dir = dirs.find(broker, rows["log_dir"])
-        return cls(max_fill, byte_budget, move_budget, partitions, broker, held, log_dir, copy, dirs)
+        keys = partition_keys(rows)[0]
+        if np.any(keys[1:] < keys[:-1]):
+            order = np.argsort(keys, kind="stable")
+            rows, keys = rows.take(pa.array(order)), keys[order]
+        begins = np.flatnonzero(np.append([True] * min(1, len(keys)), keys[1:] != keys[:-1]))
+        brokers = Lists(np.append(begins, len(keys)), rows["broker"].to_numpy().astype(np.int32))
+        held, copy = _sizes(brokers, rows["size_bytes"], rows["leader"])
+        dirs = _Dirs.of(snapshot.brokers, max_fill, np.unique(brokers.values), _sum(brokers.values, held))
+        log_dir = dirs.find(brokers.values, rows["log_dir"])
+        partitions = rows.select(["topic", "partition"]).take(pa.array(begins))
+        return cls(max_fill, byte_budget, move_budget, partitions, brokers, held, log_dir, copy, dirs)
 
     def breaches(self, entries: pa.Table) -> Iterator[Breach]:
         """All limits that a plan's entries do not keep; partitions that the snapshot does not have weigh nothing."""
@@ -168,15 +173,17 @@ class _Dirs:
 
     def find(self, broker: NDArray[np.int32], path: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
         """Where the log dirs are; where no path is given, the only one that a broker has; -1 for all others."""
+        ids, first, count = np.unique(self.owner, return_index=True, return_counts=True)
+        place = find_sorted(ids, broker)
+        only = np.append(np.where(count == 1, first, -1), -1)[place]
+        if path.null_count == len(path):
+            return only
         names = pa.array([None, *sorted(set(self.paths))], pa.string())
         code = pc.index_in(path, value_set=names.slice(1)).fill_null(-1).to_numpy().astype(np.int64)
         own = np.array([names.to_pylist().index(one) - 1 for one in self.paths], np.int64)
         width = len(names)
         keys = self.owner.astype(np.int64) * width + own
         found = find_sorted(keys, np.where(code >= 0, broker.astype(np.int64) * width + code, -1))
-        ids, first, count = np.unique(self.owner, return_index=True, return_counts=True)
-        place = find_sorted(ids, broker)
-        only = np.where((place >= 0) & (np.append(count, 0)[place] == 1), np.append(first, -1)[place], -1)
         given = pc.is_valid(path).to_numpy(zero_copy_only=False)
         return np.where(given, found, only)
 
@@ -196,18 +203,16 @@ class _Moves:
     @classmethod
     def of(cls, limits: Limits, entries: pa.Table) -> _Moves:
         wanted, known = partition_keys(entries, limits.partitions)
-        order = np.argsort(wanted, kind="stable")
-        entry = find_sorted(wanted[order], known)
-        held = np.flatnonzero(entry >= 0)
-        entry = order[entry[held]] if len(order) else entry[held]
-        before_key = (entry << 32) + limits.broker[held]
-        by_key = np.argsort(before_key)
+        partition = find_sorted(known, wanted)
+        has = np.flatnonzero(partition >= 0)
+        held = _slots(limits.brokers, partition, has)
+        lengths, copy = np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.int64)
+        lengths[has], copy[has] = limits.brokers.lengths[partition[has]], limits.copy[partition[has]]
+        before = Lists.from_lengths(lengths, limits.brokers.values[held])
         after = Lists.from_column(entries["replicas"])
-        at = find_sorted(before_key[by_key], after.keys)
+        at = after.position_in(before)
         stays = at >= 0
-        old = held[by_key[at]] if len(held) else np.zeros(len(at), np.int64)
-        copy = np.zeros(len(wanted), np.int64)
-        copy[entry] = limits.copy[held]
+        old = held[at] if len(held) else np.zeros(len(at), np.int64)
         named = _named(entries, len(after.values))
         target = limits.dirs.find(after.values, named)
         has_path = pc.is_valid(named).to_numpy(zero_copy_only=False)
@@ -216,12 +221,12 @@ class _Moves:
         comes = np.flatnonzero(~stays | shifts)
         size = np.where(stays, limits.bytes[old] if len(limits.bytes) else 0, copy[after.rows])
         kept = np.zeros(len(held), np.bool_)
-        kept[by_key[at[stays]]] = True
+        kept[at[stays]] = True
         gone = np.flatnonzero(~kept)
         goes = held[gone]
         none, zero = np.full(len(goes), -1, np.int64), np.zeros(len(goes), np.int64)
         return cls(
-            np.r_[after.rows[comes], entry[gone]],
+            np.r_[after.rows[comes], before.rows[gone]],
             np.r_[after.values[comes].astype(np.int64), none],
             np.r_[target[comes], none],
             np.r_[source[comes], limits.log_dir[goes]],
@@ -242,20 +247,24 @@ def _named(entries: pa.Table, count: int) -> pa.Array:
     return pc.if_else(pc.equal(paths, ANY_LOG_DIR), pa.scalar(None, pa.string()), paths)
 
 
+def _slots(lists: Lists, partition: NDArray[np.int64], has: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the replicas of these partitions are, one after another; the others have none."""
+    begins, lengths = lists.offsets[partition[has]], lists.lengths[partition[has]]
+    return np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+
+
 def _sizes(
-    partitions: pa.Table, column: pa.ChunkedArray, leads: pa.ChunkedArray
+    brokers: Lists, column: pa.ChunkedArray, leads: pa.ChunkedArray
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """By replica: what it occupies, and what a new replica of its partition will."""
+    """By replica: what it occupies; by partition: what a new replica will."""
     size = pc.fill_null(column, -1).to_numpy().astype(np.int64)
     if not len(size):
         return size, size
-    _, group = np.unique(partition_keys(partitions)[0], return_inverse=True)
-    largest = np.zeros(group.max() + 1, np.int64)
-    np.maximum.at(largest, group, size)
+    largest = np.maximum(0, np.maximum.reduceat(size, brokers.offsets[:-1]))
     copy = largest.copy()
     leader = one_chunk(leads).to_numpy(zero_copy_only=False) & (size >= 0)
-    copy[group[leader]] = size[leader]
-    return np.where(size < 0, largest[group], size), copy[group]
+    copy[brokers.rows[leader]] = size[leader]
+    return np.where(size < 0, largest[brokers.rows], size), copy
 
 
 def _sum(index: NDArray[np.integer], values: NDArray[np.int64], count: int = 0) -> NDArray[np.int64]:

@@ -195,7 +195,7 @@ def chains(leaders):
     return work > 0
 
 
-@compiled
+@inlined
 def link(links, b, p):
     """Put partition p at the head of the list of broker b."""
     links.after[p] = links.first[b]
@@ -205,7 +205,7 @@ def link(links, b, p):
     links.first[b] = p
 
 
-@compiled
+@inlined
 def unlink(links, b, p):
     """Take partition p out of the list of broker b."""
     if links.before[p] == NONE:
@@ -216,7 +216,7 @@ def unlink(links, b, p):
         links.before[links.after[p]] = links.before[p]
 
 
-@compiled
+@inlined
 def search(leaders, links, via, seen, queue, tail, goal):
     """Breadth-first along followers, from the brokers in the queue to the goal, or to one that lacks a leader."""
     counts, share, high = leaders.counts, leaders.share, leaders.high
