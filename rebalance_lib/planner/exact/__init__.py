@@ -4,14 +4,15 @@ Goal:
     The least ``goals.objective`` that a layout can have; among those as good, the one that copies the fewest bytes.
 
 Algorithm:
-    The planner's own passes find a layout from where the cluster is. Integer programs then look for better places of
-    replicas (`places`), and for better orders of lists (`orders`), which copy nothing. If the result is better than the
-    start by at least ``GAIN`` of a goal, all of it is done once more from there, as if the cluster were laid out like
-    that; else the start is the plan. So planning again after a plan begins with the very step that found nothing
-    better, and finds nothing again, whatever the passes and the programs do.
+    The planner's own passes find a layout from where the cluster is; if partitions lack racks in it, an integer program
+    looks for the most that the free disk space allows, and the passes begin from there. Integer programs then look for
+    better places of replicas (`places`), and for better orders of lists (`orders`), which copy nothing. If the result
+    is better than the start by at least ``GAIN`` of a goal, all of it is done once more from there, as if the cluster
+    were laid out like that; else the start is the plan. So planning again after a plan begins with the very step that
+    found nothing better, and finds nothing again, whatever the passes and the programs do.
 
-    Programs are limited by counted nodes, never by the clock: the same request gives the same plan. Clusters with more
-    than ``COLUMNS`` movable partitions times brokers are left to the passes alone.
+    Programs and searches are limited by counts, never by the clock: the same request gives the same plan. Clusters with
+    more than ``COLUMNS`` movable partitions times brokers are left to the passes alone.
 
 Example:
     Brokers 1, 2 and 3 should hold 12 GB each, of partitions of 8, 8, 5, 5, 4, 3 and 3. Moves and swaps have come to
