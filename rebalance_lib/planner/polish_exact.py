@@ -6,7 +6,7 @@ Goal:
 
 Algorithm:
     The linear program of the certificate says which replicas should move where, in fractions, and how few bytes any
-    plan copies; `polish_fractional` makes a placement of it, which is mostly all there is to do.
+    plan copies; `polish_fractional` makes a placement of whole replicas of it, which is mostly all there is to do.
 
     Rounds improve what is left. A round takes a few brokers and some of the partitions on them. If loads are outside
     their bands, the brokers are the worst one, those furthest on the other side of it, and some at random; otherwise

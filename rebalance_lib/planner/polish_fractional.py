@@ -5,16 +5,16 @@ Goal:
     the least that any plan can.
 
 Algorithm:
-    Moves of whole replicas are taken over. The program splits few partitions, as many as there are bands to keep: these
-    go where most of them goes. Then an integer program for each group of brokers places them anew, and with them a
-    *core*: partitions that could as well be elsewhere, at the prices of the linear program. They fill the gaps that
-    whole replicas leave. If no solution within the bands is found, the core is drawn anew, larger; the last one may
-    leave them. Once all is within the bands, cores are drawn anew as long as that saves bytes.
+    A dive (`polish_dive`) rounds the linear program of each group of brokers, from coarse replicas to fine ones, which
+    mostly ends within the bands. Where it does not, an integer program places what was split last anew, and with it a
+    *core*: partitions that could as well be elsewhere, at the prices of the linear program. If no solution within the
+    bands is found, the core is drawn anew, larger; the last one may leave them. Once all is within the bands, cores are
+    drawn anew as long as that saves bytes, then larger ones.
 
 Example:
     Broker 0 is to give 5 bytes to broker 1, of partitions of 4, 3, 2 and 1 bytes. Each byte costs the same, so the
-    linear program moves 4 and a third of the 3. Rounded that is 4: broker 1 lacks a byte. All four are equally good at
-    the prices, so the integer program finds 4 and 1, or 3 and 2.
+    linear program moves 4 and a third of the 3. Rounded at once that is 4: broker 1 lacks a byte. All four are equally
+    good at the prices, so the integer program of these finds 4 and 1, or 3 and 2.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rebalance_lib.planner.certificate.problem import Flags, Floats, Ints, Problem
 
 CELLS = 4_000_000  # partitions times brokers: beyond, the linear program takes minutes
-FRACTIONAL_TIME = 0.85  # of the seconds: what the linear program may take
+FRACTIONAL_TIME = 0.85  # of the seconds: what the linear program and the dive may take
 CORES = (4, 1.5), (10, 1.5), (8, 0.5), (3, 0.3)
 """What a core has at each broker, beside what was split: so many replicas, and so many times the load that was split.
 

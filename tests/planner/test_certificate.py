@@ -269,6 +269,17 @@ def test_each_rack_needs_its_own_bytes_where_each_holds_a_copy():
     assert least_bytes.least_bytes(replace(one, rack=np.zeros(4, np.int32))) == 8
 
 
+def test_a_broker_that_takes_nothing_may_end_with_less_than_its_share():
+    """Broker 0 has 3 replicas too many and no byte too many: what it gives for the number leaves it short of bytes."""
+    sizes = [1] * 6 + [6]
+    loads = [band("disk", sizes, [6, 6]), band("replicas", [1] * 7, [3, 4])]
+    loads[0] = replace(loads[0], low=np.array([6.0, 0]), high=np.array([6.0, 12]))
+    one = problem([[0]] * 6 + [[1]], sizes, loads, brokers=2, takes=[0], gives=[1])
+    assert least_bytes.least_bytes(one) == exact_bounds.least_bytes(one).value == 3
+    fitting = [copied for copied, held in placements(one) if within_bands(one, held)]
+    assert min(fitting) == 3
+
+
 def test_one_broker_is_as_even_as_can_be():
     one = problem([[0], [0]], [3, 0], [band("disk", [3, 0], [3]), band("replicas", [1, 1], [2])], brokers=1)
     assert least_bytes.least_bytes(one) == 0

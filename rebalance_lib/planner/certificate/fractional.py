@@ -211,10 +211,10 @@ class Search:
 
     def _extend(self, slot: Ints, broker: Ints) -> None:
         """Let these slots go to these brokers, each to one."""
-        shared = (self._only[slot] >= 0) | self._moves.must_leave[slot]
-        self._add_moves(slot[~shared], broker[~shared])
+        shared, placed = (self._only[slot] >= 0) | self._moves.must_leave[slot], self._moves.placed[slot]
         self._add_slot_rows(slot[shared & (self._row_of[slot] < 0)])
-        self._add_moves(slot[shared], broker[shared])
+        for alike in (~shared, shared & placed, shared & ~placed):  # columns of as many entries
+            self._add_moves(slot[alike], broker[alike])
 
     def _add_slot_rows(self, slot: Ints) -> None:
         """That of a slot that must go there from the start, that of others with the column they have."""
@@ -229,14 +229,16 @@ class Search:
         if not len(slot):
             return
         moves, loads, row = self._moves, np.arange(self._loads), self._row_of[slot, None]
-        out = np.where(moves.placed[slot, None], -moves.loads[slot], 0.0)
-        band = broker[:, None] * self._loads + loads, moves.source[slot, None] * self._loads + loads
-        index = np.hstack([*band, self._bands + broker[:, None]])
-        value = np.hstack([moves.loads[slot], out, moves.sizes[slot, None]])
+        index = [broker[:, None] * self._loads + loads, self._bands + broker[:, None]]
+        value = [moves.loads[slot], moves.sizes[slot, None]]
+        if moves.placed[slot[0]]:
+            index.append(moves.source[slot, None] * self._loads + loads)
+            value.append(-moves.loads[slot])
         if row[0] >= 0:
-            index, value = np.hstack([index, row]), np.hstack([value, np.ones_like(row)])
+            index.append(row)
+            value.append(np.ones(row.shape))
         self._only[slot] = np.where(self._only[slot] < 0, len(self._slot) + np.arange(len(slot)), self._only[slot])
-        self._add_columns(moves.sizes[slot] + self._tilt[slot], index, value, 1.0)
+        self._add_columns(moves.sizes[slot] + self._tilt[slot], np.hstack(index), np.hstack(value), 1.0)
         self._has[slot, broker] = True
         self._slot, self._broker = np.append(self._slot, slot), np.append(self._broker, broker)
 
