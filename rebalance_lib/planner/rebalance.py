@@ -100,14 +100,15 @@ def rebalance(work: Workspace) -> Placement:
     to do is looked at once more from there, so that planning again finds nothing.
     """
     kept = Placement(work.model, work.layout, work.leader)
-    for _ in range(REPEATS):
+    for attempt in range(REPEATS):
         found = _passes(work)
         worse = _leaders_worse(work, kept.layout, found.layout)
         if worse is None:
             break
         narrower = replace(work.request, goals=work.request.goals_up_to(worse))
         found = _passes(replace(work.resumed(kept.layout, kept.leader), request=narrower))
-        if work.request.limited or found.layout.is_like(kept.layout):
+        # The first workspace may know more than its layout: what a mode has moved already, and from where.
+        if work.request.limited or (attempt and found.layout.is_like(kept.layout)):
             break
         kept, work = found, work.resumed(found.layout, found.leader)
     return found

@@ -191,6 +191,7 @@ class Partly:
 
 @pytest.mark.parametrize("mode", [Mode.BALANCE, Mode.LEADERS, Mode.EXPAND, Mode.DRAIN])
 @settings(max_examples=EXAMPLES)
+@example(seed=126)  # a drain whose moves for later goals are left out
 @given(seed=st.integers(0, 1 << 32))
 def test_planning_again_finds_nothing_where_capacities_are_unknown_whatever_the_goals(mode, seed):
     partly = Partly(seed)
