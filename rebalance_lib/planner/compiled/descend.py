@@ -6,7 +6,7 @@ if that lowers the sum by more than its bytes cost. What a byte costs comes down
 moves that gain the most by the byte, such as small replicas of busy partitions for traffic, or the smallest ones for
 numbers; bytes are moved for their own sake only where a broker is far off, then where it is less so. At the end a
 replica moves for its bytes alone only if s and d are further apart than the last price says. So no resource blocks
-another one, and next to nothing moves in vain. A replica that has moved already may move on at no cost.
+another one, and next to nothing moves in vain. A replica that has moved already moves on at next to no cost.
 
 Replicas are walked from the largest to the smallest, and go to the best broker: the small ones at the end level what
 the large ones left uneven. Each move lowers the sum, so that there is a last one.
@@ -24,6 +24,7 @@ import numpy as np
 
 from rebalance_lib.planner.compiled.cache import compiled, inlined
 from rebalance_lib.planner.compiled.moves import (
+    NETWORK_IN,
     NOWHERE,
     affordable,
     fits,
@@ -42,10 +43,22 @@ class Aim(NamedTuple):
     unit: Any
 
 
-LEAST_GAIN = 1e-6  # in squared tolerances: less is a rounding error
+class Price(NamedTuple):
+    """What a move must gain by the byte, in squared tolerances."""
+
+    at_home: float  # of a replica that is where it was at the start
+    away: float  # of one that has moved already
+
+
+LEAST_GAIN = 1e-4
+"""In squared tolerances. With 1e-6 a tenth of the time goes into moves that nobody could measure, with 4e-3 brokers are
+left outside of their bands (gen.py skew, 100,000 and 1,000,000 partitions, with rates and capacities).
+"""
+
 SCAN_LIMIT = 64  # receivers of a rack that are looked at for one replica, beginning at a place that rotates
 REFRESH = 256  # moves after which the bounds of what a move can gain are worked out anew; they only grow meanwhile
 LEADS = 2.0  # times as dear is a replica that leads, unless its broker leads too many: its leader would have to change
+RESOURCES = NETWORK_IN + 1  # as many are weighed at once; one that is not known weighs nothing
 
 
 class Downhill(NamedTuple):
@@ -54,10 +67,12 @@ class Downhill(NamedTuple):
     In single precision, so that twice as many are: the best one is worked out once more before anything moves.
     """
 
-    above: Any  # by resource and receiver, as the next two: how far it is above its aim, in tolerances
+    above: Any  # by resource and receiver in one row, as the next two: how far it is above its aim, in tolerances
     below: Any
     unit: Any
     steepest: Any  # by resource and rack, and over all racks in the last column: the steepest slope
+    gain: Any  # of those weighed last, and a place for what they must exceed
+    bits: Any  # the same memory as whole numbers
 
 
 @compiled
@@ -75,58 +90,58 @@ def descend(state, order, aim, price, most_leaders):
     place = np.full(count, NOWHERE, np.int64)
     place[receivers.brokers] = np.arange(len(receivers.brokers))
     downhill = look_down(state, aim, receivers)
-    relief = 2 * np.maximum(0.0, load - high) * unit**2  # what a broker gains at most by a unit less of a load
-    gain = np.empty(len(receivers.brokers), np.float32)
+    # By broker and resource: what it gains at most by a unit less of a load.
+    relief = np.ascontiguousarray((2 * np.maximum(0.0, load - high) * unit**2).T)
     moved = 0
     for p in order:
         if not partitions[p].movable:
             continue
+        size, steepest = partitions[p].size, 0.0
+        for r in range(resources):
+            steepest += weight[r, p] * downhill.steepest[r, state.racks]
         for slot in range(partitions[p].begin, partitions[p + 1].begin):
             replica = slots[slot]
             s = replica.broker
             if s < 0 or not brokers[s].gives:
                 continue
-            cost = LEAST_GAIN
-            if s == replica.home:
-                cost += price * partitions[p].size
-                if partitions[p].leader == s and brokers[s].leads <= most_leaders[s]:
-                    cost *= LEADS
-            most = 0.0
+            cost = LEAST_GAIN + (price.at_home if s == replica.home else price.away) * size
+            if s == replica.home and partitions[p].leader == s and brokers[s].leads <= most_leaders[s]:
+                cost *= LEADS
+            most = steepest
             for r in range(resources):
-                most += weight[r, p] * (relief[r, s] + downhill.steepest[r, state.racks])
+                most += weight[r, p] * relief[s, r]
             if most <= cost:
                 continue
             given = 0.0
-            most = 0.0
             for r in range(resources):
                 w = weight[r, p]
                 above, below = load[r, s] - high[r, s], low[r, s] - load[r, s]
                 if above > -w or below > -w:
                     given += less_outside(aim, r, s, load[r, s], -w)
-                most += w * downhill.steepest[r, state.racks]
-            if given + most <= cost:
+            if given + steepest <= cost:
                 continue
             own_rack = brokers[s].rack
             own = in_rack(state, p, slot, own_rack) + 1
             best, target = cost, NOWHERE
             for rack in range(state.racks):
-                begin, end = receivers.begins[rack], receivers.begins[rack + 1]
+                begin, looked = receivers.begins[rack], receivers.begins[rack + 1] - receivers.begins[rack]
                 most = given
                 for r in range(resources):
                     most += weight[r, p] * downhill.steepest[r, rack]
-                if begin == end or most <= best or (rack != own_rack and in_rack(state, p, slot, rack) + 1 > own):
+                if looked == 0 or most <= best or (rack != own_rack and in_rack(state, p, slot, rack) + 1 > own):
                     continue
-                if end - begin > SCAN_LIMIT:
-                    begin += p % (end - begin - SCAN_LIMIT + 1)
-                    end = begin + SCAN_LIMIT
-                weigh(downhill, weight[:, p], given, gain, begin, end)
-                if place[s] >= begin and place[s] < end:
-                    gain[place[s]] = 0.0
+                if looked > SCAN_LIMIT:
+                    begin += p % (looked - SCAN_LIMIT + 1)
+                    looked = SCAN_LIMIT
+                network = weight[NETWORK_IN, p] if resources > NETWORK_IN else 0.0
+                weigh(downhill, (weight[0, p], weight[1, p], network), given, begin, looked)
+                if begin <= place[s] < begin + looked:
+                    downhill.gain[place[s] - begin] = 0.0
                 while True:
-                    at = begin + np.argmax(gain[begin:end])
-                    if gain[at] <= best:
+                    at = highest(downhill, looked, best)
+                    if at == NOWHERE:
                         break
-                    d = receivers.brokers[at]
+                    d = receivers.brokers[begin + at]
                     if fits(state, p, d, True):
                         exact = given
                         for r in range(resources):
@@ -134,14 +149,14 @@ def descend(state, order, aim, price, most_leaders):
                         if exact > best:
                             best, target = exact, d
                             break
-                    gain[at] = 0.0
+                    downhill.gain[at] = 0.0
             if target == NOWHERE or not affordable(state, p, slot):
                 continue
             move(state, p, slot, target)
             moved += 1
             for r in range(resources):
-                relief[r, s] = 2 * max(0.0, load[r, s] - high[r, s]) * unit[r, s] ** 2
-                relief[r, target] = 2 * max(0.0, load[r, target] - high[r, target]) * unit[r, target] ** 2
+                relief[s, r] = 2 * max(0.0, load[r, s] - high[r, s]) * unit[r, s] ** 2
+                relief[target, r] = 2 * max(0.0, load[r, target] - high[r, target]) * unit[r, target] ** 2
             note(downhill, state, aim, target, place[target])
             if place[s] != NOWHERE:
                 note(downhill, state, aim, s, place[s])
@@ -154,12 +169,14 @@ def descend(state, order, aim, price, most_leaders):
 def look_down(state, aim, receivers):
     """How much each receiver would gain."""
     resources, count = len(state.load), len(receivers.brokers)
-    shape = (resources, count)
+    size, gain = RESOURCES * count, np.empty(count + 1, np.float32)
     downhill = Downhill(
-        np.empty(shape, np.float32),
-        np.empty(shape, np.float32),
-        np.empty(shape, np.float32),
+        np.zeros(size, np.float32),
+        np.zeros(size, np.float32),
+        np.zeros(size, np.float32),
         np.zeros((resources, state.racks + 1)),
+        gain,
+        gain.view(np.int32),
     )
     for at in range(count):
         note(downhill, state, aim, receivers.brokers[at], at)
@@ -169,11 +186,12 @@ def look_down(state, aim, receivers):
 @compiled
 def note(downhill, state, aim, b, at):
     """Write down how far a receiver is off its aim now; the steepest slopes only grow by it."""
-    steepest, rack = downhill.steepest, state.brokers[b].rack
+    steepest, rack, count = downhill.steepest, state.brokers[b].rack, len(downhill.unit) // RESOURCES
     for r in range(len(state.load)):
         load, unit = state.load[r, b], aim.unit[r, b]
         above, below = (load - aim.high[r, b]) * unit, (aim.low[r, b] - load) * unit
-        downhill.above[r, at], downhill.below[r, at], downhill.unit[r, at] = above, below, unit
+        here = r * count + at
+        downhill.above[here], downhill.below[here], downhill.unit[here] = above, below, unit
         slope = 2 * max(0.0, below) * unit
         steepest[r, rack] = max(steepest[r, rack], slope)
         steepest[r, -1] = max(steepest[r, -1], slope)
@@ -187,16 +205,48 @@ def less_outside(aim, r, b, load, more):
     return (before * before - after * after) * aim.unit[r, b] ** 2
 
 
-@compiled
-def weigh(downhill, weight, given, gain, begin, end):
-    """What a move gains with each of these receivers; a loop without a branch, so that several are done at once."""
-    found = gain[begin:end]
-    found[:] = given
-    zero = np.float32(0)
-    for r in range(len(weight)):
-        w = np.float32(weight[r])
-        above, below, unit = downhill.above[r, begin:end], downhill.below[r, begin:end], downhill.unit[r, begin:end]
-        for at in range(len(found)):
-            more = w * unit[at]
-            before, after = max(zero, above[at], below[at]), max(zero, above[at] + more, below[at] - more)
-            found[at] += before * before - after * after
+@inlined
+def weigh(downhill, weight, given, begin, looked):
+    """What a move gains with each of these receivers; a loop without a branch, so that several are done at once.
+
+    Unsigned indices: with others, which may count from the end, that is not possible but with slices of the arrays,
+    and to make these takes as long as all the rest.
+    """
+    count = np.uint64(len(downhill.unit) // RESOURCES)
+    first = np.uint64(begin)
+    second, third = first + count, first + count + count
+    for at in range(np.uint64(looked)):
+        downhill.gain[at] = (
+            np.float32(given)
+            + less_with(downhill, np.float32(weight[0]), first + at)
+            + less_with(downhill, np.float32(weight[1]), second + at)
+            + less_with(downhill, np.float32(weight[2]), third + at)
+        )
+
+
+@inlined
+def less_with(downhill, weight, at):
+    """How much less a receiver is outside with so much more of a load, in single precision."""
+    above, below, more, zero = downhill.above[at], downhill.below[at], weight * downhill.unit[at], np.float32(0)
+    before, after = max(zero, above, below), max(zero, above + more, below - more)
+    return before * before - after * after
+
+
+@inlined
+def highest(downhill, looked, least):
+    """Where the gain is the highest, if it is above `least`, which is positive.
+
+    Positive numbers are in the same order as their bits, and of whole numbers, which are never NaN, several are
+    compared at once.
+    """
+    gain, bits = downhill.gain, downhill.bits
+    gain[looked] = least
+    most = bits[looked]
+    for at in range(np.uint64(looked)):
+        most = max(most, bits[at])
+    if most == bits[looked]:
+        return NOWHERE
+    at = 0
+    while bits[at] != most:
+        at += 1
+    return at
