@@ -7,7 +7,7 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from bench.clusters import Parameters, generate
