@@ -19,7 +19,7 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,8 +40,8 @@ CORES = (4, 1.5), (10, 1.5), (8, 0.5), (3, 0.3)
 
 The first that fits the bands is taken. The last one may leave them: it is small, so that a solution is found in time.
 """
-LARGER = (1, 4, 16)  # times as many replicas at each broker, once the last number saves nothing more
-SHORTEST = 0.3  # seconds: what the largest of these programs takes before it asks for the time
+LARGER = (1, 4)  # times as many replicas at each broker, once the last number saves nothing more
+LATE = 0.3  # seconds: how long such a program may take until it asks for the time again
 HOSTS = 5  # brokers that each of these may go to
 EQUAL = 1e-3  # of its bytes: between brokers that are as good for a replica, chance decides
 MOST = 8  # times these replicas: where the load is not reached by then
@@ -71,6 +71,7 @@ def rounded(state: State, clock: Clock, random: np.random.Generator) -> tuple[St
     whole = State(problem, _taken_over(state, solved), state.space)
     bound = 0.0 if any(found.outside for found in solved) else sum(found.bound for found in solved)
     cores = [_Core(*one) for one in zip(programs, solved, parts, strict=True)]
+    clock = replace(clock, end=clock.end - LATE)
     for number, core in enumerate(cores):
         if whole.outside:
             _place_core(whole, core, clock.part(1 / (len(cores) - number)), random)
@@ -88,7 +89,7 @@ def _save(state: State, cores: list[_Core], clock: Clock, random: np.random.Gene
                 own = clock.part(1 / (len(cores) - number))
                 count, filled = CORES[0]
                 partitions, hosts = core.part(state, (count * larger, filled), random)
-                if own.seconds_left() > SHORTEST and len(partitions):
+                if own.seconds_left() > 0 and len(partitions):
                     saves |= state.improve(Part(partitions, hosts, own, NODES, GAP, core.brokers))
 
 
