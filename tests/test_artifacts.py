@@ -51,23 +51,6 @@ def test_text_json_and_tables_come_back(artifacts):
     assert not artifacts.exists("b.json")
 
 
-def test_json_has_a_line_for_each_part_that_fits_on_one(artifacts):
-    brokers = [{"broker": id_, "after": {"bytes": 10**12, "replicas": 3000}} for id_ in (1, 2, 3)]
-    artifacts.write_json("a.json", {"name": "ü", "brokers": brokers, "none": [], "pace": {"2": 1.5, "10": None}})
-    assert artifacts.read_text("a.json").splitlines() == [
-        "{",
-        '  "brokers": [',
-        *(f'    {{"after": {{"bytes": 1000000000000, "replicas": 3000}}, "broker": {id_}}},' for id_ in (1, 2)),
-        '    {"after": {"bytes": 1000000000000, "replicas": 3000}, "broker": 3}',
-        "  ],",
-        '  "name": "\\u00fc",',
-        '  "none": [],',
-        '  "pace": {"10": null, "2": 1.5}',
-        "}",
-    ]
-    assert artifacts.read_json("a.json")["brokers"] == brokers
-
-
 def test_what_a_killed_process_staged_is_removed_a_day_later(tmp_path):
     out = Artifacts.at(tmp_path / "out")
     stale, recent = out.staging(), out.staging()

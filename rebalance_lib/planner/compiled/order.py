@@ -20,7 +20,7 @@ import numpy as np
 from rebalance_lib.planner.compiled.cache import compiled, inlined
 
 LEAST_GAIN = 1e-9  # less is a rounding error
-AHEAD = 16  # lists that are read at once: at 1,000 brokers it takes half as long as one by one, with 64 as well
+AHEAD = 16  # lists read at once: a million of `half` on 1,500 brokers take 0.69 s instead of 1.10, of `full` 0.56, 0.64
 LEAST = 0.01  # of a squared tolerance: what survivors may inherit too much of without a change of followers
 CHANGE = 0.1  # of a squared tolerance: another leader is worth that much, another order of followers anything
 
