@@ -75,8 +75,8 @@ class Workspace:
         fill(partitions, slots, brokers, *of_partitions, layout.broker, layout.bytes, layout.log_dir)
         limits = (request.byte_budget, request.move_budget)
         free = free_bytes(model, request.max_fill)
-        if layout.log_dir is not model.log_dir:
-            free += held_by_dir(model) - held_by_dir(model, layout)
+        if layout.log_dir is not model.log_dir:  # log dirs of unknown size and cordoned ones stay as they are
+            free += np.where(np.abs(free) < NO_LIMIT, held_by_dir(model) - held_by_dir(model, layout), 0)
         resources = tuple(one for one in known_resources(model) if one.of_replicas)
         weight = np.array([per_replica(model, one) for one in resources])
         load = np.zeros((len(resources), model.brokers))

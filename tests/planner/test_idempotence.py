@@ -215,3 +215,21 @@ def test_no_goal_gets_worse_for_one_later_in_the_list(first):
         after = partly.before.after(one.plan)
         assert partly.plan(after, request).plan.as_dict() == {}, seed
     assert gained > 2  # it is still pursued where it does no harm
+
+
+def test_planning_again_finds_nothing_where_log_dirs_are_of_unknown_size():
+    """What a step of an exact plan has put on such a log dir says nothing about its free space."""
+    disks = {0: 2, 33: 2, 45: 2, 51: 3, 52: 2, 57: 2, 59: 3}
+    hosts = {id_: Host("a", disks={f"/d{n}": None for n in range(count)}) for id_, count in disks.items()}
+    partitions = {
+        "t0-0": ([0, 57, 33, 59], 9),
+        "t1-0": ([0, 33], 129),
+        **topic("t2", [[0, 45, 51, 33], [33, 45, 52, 51], [0, 52, 57, 59]], [11, 366, 806]),
+        **topic("t3", [[45, 33], [45, 33], [0, 51]], [176, 12, 206]),
+    }
+    elsewhere = {("t2", 2): ("/d0", "/d0", "/d0", "/d1"), ("t3", 2): ("/d0", "/d2")}
+    before, request = cluster(hosts, partitions), Request(Mode.BALANCE)
+    for name, held in before.partitions.items():
+        log_dirs = elsewhere.get((name.topic, name.partition), held.log_dirs)
+        before.partitions[name] = replace(held, log_dirs=log_dirs)
+    assert planned(before.after(planned(before, request).plan), request).plan.as_dict() == {}
