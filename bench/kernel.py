@@ -2,7 +2,7 @@
 
     python -m bench.kernel
     python -m bench.kernel --sizes 100000,1000000 --scenarios expand,skew --seeds 1,2
-    python -m bench.kernel --rates --capacities
+    python -m bench.kernel --rates --capacities --scenarios skew,expand --mode balance
 
 Per scenario and size: the best of several runs of the full plan, from a cluster already in memory to the placement, and
 how good it is, scored by ``bench.score`` from the plan alone. Seconds are on a processor, of all threads together, so
@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--rates", action="store_true", help="clusters with write and read rates")
     parser.add_argument("--capacities", action="store_true", help="clusters with capacities of brokers")
+    parser.add_argument("--mode", choices=("balance",), help="in every scenario, in place of the mode that suits it")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
     known = {"rates": options.rates, "capacities": options.capacities}
@@ -50,7 +51,7 @@ def main() -> None:
                 drawn = Parameters(
                     scenario=scenario, partitions=size, brokers=max(30, size // 1000), seed=seed, **known
                 )
-                seconds, figures = run(drawn, options.repetitions)
+                seconds, figures = run(drawn, Mode(options.mode or MODES[scenario]), options.repetitions)
                 per_partition = per_partition or seconds / size
                 name, growth = f"{scenario}, {size:,}, seed {seed}", seconds / size / per_partition
                 quality = by_goal(figures) if any(known.values()) else evenness(figures)
@@ -59,11 +60,11 @@ def main() -> None:
     print(table(("cluster", "seconds", "bytes over least", *columns, "per partition"), rows))
 
 
-def run(drawn: Parameters, repetitions: int) -> tuple[float, dict[str, Any]]:
+def run(drawn: Parameters, mode: Mode, repetitions: int) -> tuple[float, dict[str, Any]]:
     """The best time, and the figures of the plan."""
     cluster = generate(drawn)
     model = ClusterModel.of(cluster.snapshot(), cluster.loads())
-    request = Request(MODES[drawn.scenario], brokers=tuple(cluster.remove or cluster.add))
+    request = Request(mode, brokers=() if mode is Mode.BALANCE else tuple(cluster.remove or cluster.add))
     best = float("inf")
     for _ in range(repetitions):
         scope = Scope.of(model, request)
