@@ -32,12 +32,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +54,6 @@ RUN, SHOWN, REVIEW, PROGRESS = "run.json", "shown.json", "review.json", "progres
 RATES = "rates.parquet"
 GROUP_FILES = ("group_members.parquet", "group_offsets.parquet")  # of a snapshot
 GROUPS = "groups.parquet"  # of a plan: what each candidate does to each consumer group
-STALE = timedelta(days=1)  # since the last change: nobody is filling a staged directory any more
 LAST = "plan.json"  # of a directory that is published
 CHANGED = ("mtime", "LastModified", "last_modified", "updated", "created")  # what storages call the time of a change
 
@@ -183,18 +181,6 @@ class Artifacts:
     def staging(self) -> Artifacts:
         """A fresh directory beside this one, to be filled and then published."""
         return Artifacts(f"{self.uri.rstrip('/')}.{uuid.uuid4().hex[:8]}.tmp")
-
-    def remove_stale(self, clock: Clock = SYSTEM) -> None:
-        """Remove what others were filling beside this directory and never published, since they were killed."""
-        if not self.is_local or not self.path.parent.is_dir():
-            return
-        pattern = re.compile(rf"{re.escape(self.path.name)}\.[0-9a-f]{{8}}\.tmp")
-        for path in self.path.parent.iterdir():
-            if pattern.fullmatch(path.name):
-                staged = Artifacts.at(path)
-                changed = staged.last_change() or datetime.fromtimestamp(path.stat().st_mtime, UTC)
-                if clock.now() - changed > STALE:
-                    staged.remove()
 
     def publish(self, staged: Artifacts) -> None:
         """Make the directory ``staged`` appear here, in place of what an earlier try left.

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -49,21 +48,6 @@ def test_text_json_and_tables_come_back(artifacts):
         assert opened.read_row_group(0, ["broker"]).equals(table)
     assert artifacts.exists("a.txt")
     assert not artifacts.exists("b.json")
-
-
-def test_what_a_killed_process_staged_is_removed_a_day_later(tmp_path):
-    out = Artifacts.at(tmp_path / "out")
-    stale, recent = out.staging(), out.staging()
-    for staged in (stale, recent):
-        staged.write_text("candidates/full/plan.json", "{}")
-    before = time.time() - 2 * 86400
-    os.utime(stale.path / "candidates" / "full" / "plan.json", (before, before))
-    kept = ["out", "out.backup.tmp", "another.0123abcd.tmp"]
-    for name in kept:
-        Artifacts.at(tmp_path / name).write_text("a", "a")
-        os.utime(tmp_path / name / "a", (before, before))
-    out.remove_stale()
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, recent.path.name])
 
 
 def test_a_directory_lists_what_is_in_it_and_nothing_else(artifacts):

@@ -168,7 +168,6 @@ def plan(
         raise click.UsageError("--load and --horizon are about a history of snapshots: give --history, too")
     directory = Artifacts.named(out)
     free_for_plans(directory)
-    directory.remove_stale()
     with progress(output) as show_stage:
         stages = Stages(show_stage)
         with stages("read", "reading"), ThreadPoolExecutor(1) as pool:

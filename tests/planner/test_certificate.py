@@ -299,3 +299,17 @@ def test_the_certificate_of_a_small_cluster_knows_that_replicas_are_whole():
     assert found.least_bytes is None
     request = Request(Mode.BALANCE, goals=("disk",), tolerance=0.4)
     assert certificate_of(model, Scope.of(model, request), request).least_bytes == 10
+
+
+def test_sizes_far_apart_leave_a_bound():
+    """Two partitions of a terabyte beside some of a few bytes, which HiGHS cannot tell from nothing."""
+    for seed in range(cases(10, long=200)):
+        random = Random(seed)
+        sizes = [10**12, 10**12, *(random.randint(1, random.choice([1000, 50_000])) for _ in range(4))]
+        loads = [
+            band("disk", sizes, [sum(sizes) / 2] * 2, 0.01),
+            band("replicas", [1] * len(sizes), [len(sizes) / 2] * 2, 0.3),
+        ]
+        one = problem([[0], [1], *[[0]] * 4], sizes, loads, brokers=2)
+        fewest = min(copied for copied, held in placements(one) if within_bands(one, held))
+        assert exact.least_bytes(one).value <= fewest, seed

@@ -7,12 +7,14 @@ from random import Random
 import pytest
 
 from bench.goal_optimum import FAR, NEAR, gap, gaps, planned
-from rebalance_lib.planner import Mode, Scope
+from rebalance_lib.planner import Mode, Request, Scope
 from rebalance_lib.planner.candidates import FULL, candidate
 from rebalance_lib.planner.goals import View
 from rebalance_lib.planner.goals.objective import objective
 from rebalance_lib.planner.workspace import Layout, carried_out
 from tests.budget import cases
+from tests.planner.clusters import cluster, topic
+from tests.planner.clusters import planned as planned_of
 from tests.planner.goal_optimum import GOALS, random_cluster
 
 CASES = range(cases(4, long=1000))
@@ -71,3 +73,17 @@ def test_an_exact_plan_is_better_than_the_passes_alone(monkeypatch):
         start = objective(View(one.model, one.candidate.outcome.scope, one.request, Layout.of(one.model)))
         assert found[0] <= start
     assert sum(exact) < sum(passes)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "goals"),
+    [
+        ([10**12, 10**12, 62978, 37347, 54651, 29707, 58558], ()),
+        ([10**10, 10**10, 224, 172, 199, 174, 687, 699], ("disk", "replicas=0.3")),
+    ],
+)
+def test_sizes_far_apart_are_planned(sizes, goals):
+    lists = [[0], [1], *[[0]] * (len(sizes) - 2)]
+    plan = planned_of(cluster([0, 1], topic("t", lists, sizes)), Request(Mode.BALANCE, goals=goals)).plan
+    assert len(plan) > 0
+    assert {one.partition for one in plan.as_dict()} <= set(range(2, len(sizes))), "the large ones stay"

@@ -29,7 +29,10 @@ CHECKS = (
 )
 NODES = 300
 LEVEL_GAP = 1e-4  # of a level: to prove the last digits of it takes longer than all else
-SAFETY = 1e-6  # of a bound that is not exact
+TOLERANCE = (
+    1e-7  # of HiGHS, by column: by so much a bound may be too high, and what is smaller is not told from nothing
+)
+WIDER = 1e-7  # of a share: HiGHS leaves out loads below 1e-9 of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +52,16 @@ def least_bytes(problem: Problem, checks: int | None = CHECKS) -> Optimum:
     """The fewest bytes that bring all loads into their bands."""
     program = Program(problem)
     for loads in problem.loads:
-        program.keep_in_band(loads, *problem.band(loads))
+        low, high = problem.band(loads)
+        program.keep_in_band(loads, low - WIDER * loads.share, high + WIDER * loads.share)
     unit = max(1.0, float(problem.size[problem.movable].max(initial=0)))
     cost = np.where(program.arrives, problem.size[program.partition] / unit, 0.0)
+    unclear = TOLERANCE * program.columns
     found = program.solve(cost, nodes=NODES, checks=checks)
     if found.infeasible:
         return Optimum(None, True)
-    if found.chosen is None or not found.proven:
-        return Optimum(float(np.ceil(found.bound * unit * (1 - SAFETY))), False)
+    if found.chosen is None or not found.proven or np.any((cost > 0) & (cost < unclear)):
+        return Optimum(float(np.ceil(max(0.0, found.bound - unclear) * unit)), False)
     arriving = found.chosen & program.arrives
     return Optimum(float(problem.size[program.partition[arriving]].sum()), True)
 
@@ -73,4 +78,4 @@ def best_possible(problem: Problem, loads: Loads, bound: float = 0.0, checks: in
     found = program.solve(cost, nodes=NODES, gap=LEVEL_GAP, checks=checks)
     if found.infeasible:
         return Optimum(None, True)
-    return Optimum(max(bound, found.bound * (1 - SAFETY)), found.proven)
+    return Optimum(max(bound, found.bound - TOLERANCE * program.columns), found.proven)

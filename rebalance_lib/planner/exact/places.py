@@ -180,10 +180,11 @@ class _Search:
             held = np.where(loads.share > 0, self._problem.held(loads), 0.0)
             level = max(measure, limit) * loads.share
             program.keep_in_band(loads, np.minimum(loads.low, held), np.maximum(level, held))
-        unit = max(1.0, float(bytes_of.max(initial=0)))
-        cost = np.append(bytes_of, np.zeros(program.columns - len(bytes_of))) / unit
+        # What is larger than all that is copied cannot arrive; counted as twice that, it leaves numbers of one scale.
+        cost = np.append(bytes_of, np.zeros(program.columns - len(bytes_of)))
+        cost = np.minimum(cost / self.copied, 2.0)
         index = np.flatnonzero(cost)
-        program.add_row(-np.inf, self.copied / unit * (1 - BYTES_GAP), index, cost[index])
+        program.add_row(-np.inf, 1 - BYTES_GAP, index, cost[index])
         layout = self._solved(program, cost, BYTES_GAP, BYTES_CHECKS)
         if layout is None:
             return None
