@@ -313,3 +313,12 @@ def test_sizes_far_apart_leave_a_bound():
         one = problem([[0], [1], *[[0]] * 4], sizes, loads, brokers=2)
         fewest = min(copied for copied, held in placements(one) if within_bands(one, held))
         assert exact.least_bytes(one).value <= fewest, seed
+
+
+def test_a_failure_of_the_solver_finds_nothing_and_proves_nothing(monkeypatch):
+    def fails(_solver):
+        raise ValueError("vector::reserve")
+
+    monkeypatch.setattr("highspy.Highs.run", fails)
+    one = problem([[0]] * 4, [4, 3, 2, 1], [band("disk", [4, 3, 2, 1], [5, 5])], brokers=2)
+    assert exact.least_bytes(one) == exact.Optimum(0.0, exact=False)

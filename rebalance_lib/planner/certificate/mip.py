@@ -136,7 +136,10 @@ class IntegerProgram:
             solver.setSolution(len(columns), columns.astype(np.int32), values.astype(np.float64))
         if checks is not None or seconds_left is not None:
             solver.cbMipInterrupt.subscribe(_Checks(checks, seconds_left).count)
-        solver.run()
+        try:
+            solver.run()
+        except ValueError:  # out of HiGHS' own containers, where numbers are of very different scales
+            return Solution(None, 0.0, infeasible=False, proven=False)
         status = solver.getModelStatus()
         if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
             return Solution(None, np.inf, infeasible=True, proven=True)
