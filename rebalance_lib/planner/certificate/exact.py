@@ -29,9 +29,7 @@ CHECKS = (
 )
 NODES = 300
 LEVEL_GAP = 1e-4  # of a level: to prove the last digits of it takes longer than all else
-TOLERANCE = (
-    1e-7  # of HiGHS, by column: by so much a bound may be too high, and what is smaller is not told from nothing
-)
+TOLERANCE = 1e-7  # of HiGHS, by column: a bound may be too high by so much, and costs below it count as nothing
 WIDER = 1e-7  # of a share: HiGHS leaves out loads below 1e-9 of one
 
 
