@@ -8,7 +8,7 @@ from rebalance_lib.cli.output import Output
 from rebalance_lib.report import broker_table, changed_most
 from rebalance_lib.report.durations import human_seconds
 from rebalance_lib.report.factors import factor_lines
-from rebalance_lib.report.finish import finish
+from rebalance_lib.report.finish import finish, name_log_dir
 from rebalance_lib.report.loads import loads_lines
 from rebalance_lib.report.units import human_bytes
 
@@ -45,8 +45,8 @@ def show_result(output: Output, summary: dict[str, Any], out: str) -> None:
 
 def forecast_line(forecast: dict[str, Any], pace: dict[str, Any]) -> str:
     """When the recommended plan finishes, and whether log dirs overflow."""
-    full = [f"{one['path']} of broker {one['broker']}" for one in forecast["log_dirs"] if one["overflows"]]
-    overflow = f"; log dirs would overflow: {', '.join(full)}" if full else ""
+    full = [name_log_dir(one["path"], one["broker"]) for one in forecast["log_dirs"] if one["overflows"]]
+    overflow = f"; disks would overflow: {', '.join(full)}" if full else ""
     hint = "" if pace["throttle"] else ", with --throttle for one that counts with it"
     return f"Forecast: {finish(forecast, pace)}{overflow}; the review has its waves{hint}."
 

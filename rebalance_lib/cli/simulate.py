@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,8 +16,13 @@ from rebalance_lib.reassignment import Forecast
 from rebalance_lib.reassignment import simulate as dry_run
 from rebalance_lib.report.documents import fullest_log_dirs
 from rebalance_lib.report.durations import human_seconds
-from rebalance_lib.report.finish import finish
+from rebalance_lib.report.finish import finish, name_log_dir
 from rebalance_lib.report.units import human_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rebalance_lib.topology.cluster_json import ClusterFile
 
 EXAMPLE = r"""
 kafka-rebalance simulate --snapshot . --reassignment-json-file plan/plan.json --throttle 50000000
@@ -41,18 +46,22 @@ def simulate(*, output: Output, place: str, plan_file: PlanFile, pace: Pace, dis
     their brokers. Shown are the waves in which they begin and how much time is left after each, how full log dirs get
     on the way (new replicas count from their beginning, removed ones until Kafka has deleted their files), and what
     brokers send and receive. What is not known is assumed, and said. Write rates are read from rates.parquet beside the
-    plan, where the planner leaves them if it knows them.
+    plan, where the planner leaves them if it knows them, or else from the cluster's JSON.
     """
-    rates = Artifacts.at(plan_file.path.parent)
-    forecast = dry_run(
-        plan_file.read(),
-        read_cluster(place).snapshot,
-        pace,
-        write_rates=rates.read_table(RATES) if rates.exists(RATES) else None,
-    )
+    cluster = read_cluster(place)
+    forecast = dry_run(plan_file.read(), cluster.snapshot, pace, write_rates=_rates(plan_file, cluster))
     document = forecast.as_dict(reserve=disk_reserve)
     show(output, forecast, document, pace, disk_reserve)
     output.result(document)
+
+
+def _rates(plan_file: PlanFile, cluster: ClusterFile) -> pa.Table | None:
+    """The loads that the plan was made with, for a candidate beside the recommended plan; else the cluster's own."""
+    directory = plan_file.path.absolute().parent
+    if directory.parent.name == "candidates":
+        directory = directory.parents[1]
+    planned = Artifacts.at(directory)
+    return planned.read_table(RATES) if planned.exists(RATES) else cluster.loads
 
 
 def show(output: Output, forecast: Forecast, document: dict[str, Any], pace: Pace, reserve: float) -> None:
@@ -69,7 +78,7 @@ def show(output: Output, forecast: Forecast, document: dict[str, Any], pace: Pac
         if missing := one.lacks(reserve):
             kept = f" with {reserve:.0%} of it kept free" if reserve else ""
             words = f"would overflow{kept}: it lacks {human_bytes(missing)}"
-            output.say(f"Warning: log dir {one.path} of broker {one.broker} {words}")
+            output.say(f"Warning: {name_log_dir(one.path, one.broker)} {words}")
     _show_waves(output, forecast)
     _show_log_dirs(output, document["log_dirs"])
     _show_brokers(output, forecast)

@@ -56,8 +56,8 @@ def _certificate(model: ClusterModel, scope: Scope, request: Request) -> Certifi
     best = {}
     for loads in problem.loads:
         # What is outside of its set comes in, and has a share then.
-        share = view.share(Resource(loads.name))
-        share = share * (1 + weight[loads.name][work.unassigned].sum() / max(share.sum(), 1e-300))
+        share, comes = view.share(Resource(loads.name)), float(weight[loads.name][work.unassigned].sum())
+        share = share * (1 + comes / share.sum()) if share.any() else comes * view.parts(Resource(loads.name))
         plain = Loads.within(loads.name, weight[loads.name], share, 0.0)
         best[loads.name] = _best_possible(problem, plain)
     return Certificate(best, _least_bytes(problem))

@@ -25,6 +25,11 @@ def finish(forecast: Mapping[str, Any], pace: Mapping[str, Any]) -> str:
     return f"the plan never finishes {rate}: {why_never(forecast)}"
 
 
+def name_log_dir(path: str | None, broker: int) -> str:
+    """``log dir /d1 of broker 2``; a cluster's JSON has no paths."""
+    return f"log dir {path} of broker {broker}" if path else f"the disk of broker {broker}"
+
+
 def why_never(forecast: Mapping[str, Any]) -> str:
     """Which partitions hold up a plan for ever, and which throttle would be enough."""
     never = forecast["never"]

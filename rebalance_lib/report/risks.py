@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rebalance_lib.planner.request import PLACING
-from rebalance_lib.report.finish import finish
+from rebalance_lib.report.finish import finish, name_log_dir
 
 NAMED = 5
 
@@ -88,8 +88,8 @@ def _of_racks(in_fewer_racks: int) -> Iterator[str]:
 
 def _of_forecast(forecast: Mapping[str, Any], pace: Mapping[str, Any]) -> Iterator[str]:
     if full := [log_dir for log_dir in forecast.get("log_dirs", ()) if log_dir["overflows"]]:
-        named = [f"{log_dir['path']} of broker {log_dir['broker']}" for log_dir in full]
-        yield f"Log dirs would overflow: {_list(named)}."
+        named = [name_log_dir(log_dir["path"], log_dir["broker"]) for log_dir in full]
+        yield f"Disks would overflow: {_list(named)}."
     if forecast and forecast["never"]["count"]:
         yield f"Forecast: {finish(forecast, pace)}."
     for name, text in _FORECASTS.items():

@@ -106,6 +106,25 @@ def test_write_rates_beside_the_plan_are_counted(simulate, tmp_path):
     assert json.loads(simulate("--throttle", 4_500_000, "--output", "json").stdout)["seconds"] > 0
 
 
+def test_a_candidate_counts_with_the_rates_of_its_plan_or_those_of_the_clusters_json(tmp_path):
+    rows = [{"topic": "a", "partition": 0, "replicas": [1], "size": 100 * MB, "write_rate": 4 * MB}]
+    brokers = [{"id": 1, "capacity": {"disk": 10**12}}, {"id": 2, "capacity": {"disk": 50 * MB}}]
+    (tmp_path / "cluster.json").write_text(json.dumps({"brokers": brokers, "partitions": rows}))
+    plan = tmp_path / "plan" / "candidates" / "full" / "plan.json"
+    plan.parent.mkdir(parents=True)
+    plan.write_text(json.dumps({"version": 1, "partitions": entries(a=[2])}))
+
+    def simulated():
+        words = ["simulate", "--snapshot", str(tmp_path / "cluster.json"), "--reassignment-json-file", str(plan)]
+        return CliRunner().invoke(main, [*words, "--throttle", str(2 * MB)]).stdout
+
+    assert "never finishes" in simulated()
+    assert "Warning: the disk of broker 2 would overflow" in simulated()
+    rates = {"topic": ["a"], "partition": pa.array([0], pa.int32()), "write_rate": [1.0], "write_rate_p95": [1.0]}
+    Artifacts.at(tmp_path / "plan").write_table(RATES, pa.table(rates))
+    assert "never finishes" not in simulated()
+
+
 def test_a_plan_that_changes_nothing_is_told(simulate):
     assert "Nothing to do" in simulate(partitions=entries(a=[1])).stdout
 

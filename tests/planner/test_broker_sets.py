@@ -102,6 +102,13 @@ def test_a_replica_outside_of_its_set_is_in_a_rack_all_the_same():
         assert (found["racks"].before, found["racks"].after) == (pytest.approx(before_is), 1.0)
 
 
+def test_the_certificate_of_a_set_that_holds_nothing_yet_counts_with_what_comes():
+    model = ClusterModel.of(with_sets(cluster([1, 2, 3, 4], topic("pay", [[3], [4]], 10)), PAYMENTS).snapshot())
+    request = Request(Mode.BALANCE)
+    found = certificate_of(model, candidates(model, request)[0].outcome.scope, request)
+    assert (found.best["disk"], found.least_bytes) == (pytest.approx(1.0), 20)
+
+
 def test_the_certificate_is_by_set():
     model = ClusterModel.of(mixed().snapshot())
     plan = candidates(model, Request(Mode.BALANCE))[0]
