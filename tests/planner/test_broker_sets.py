@@ -102,6 +102,14 @@ def test_a_replica_outside_of_its_set_is_in_a_rack_all_the_same():
         assert (found["racks"].before, found["racks"].after) == (pytest.approx(before_is), 1.0)
 
 
+def test_a_partition_that_would_be_left_outside_of_its_set_only_is_refused_in_words():
+    before = with_sets(cluster({1: "a", 2: "b", 3: "a"}, topic("pay", [[3, 1]])), {"x": [1, 2], "y": [3]})
+    lagging = {name: replace(held, lagging=(1,)) for name, held in before.partitions.items()}
+    request = Request(Mode.REPLICATION_FACTOR, topics=("pay",), replication_factor=1)
+    with pytest.raises(InvalidInputError, match=r"broker set x: .* pay-0 would be in fewer racks than now"):
+        planned(replace(before, partitions=lagging), request)
+
+
 def test_the_certificate_is_by_set():
     model = ClusterModel.of(mixed().snapshot())
     plan = candidates(model, Request(Mode.BALANCE))[0]
