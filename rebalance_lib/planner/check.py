@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from rebalance_lib.errors import RebalanceError
 from rebalance_lib.plan import LeaderRule, Limits, Plan, Rules, SetRule, Traffic, current_assignment, verify_plan
-from rebalance_lib.planner.by_set import gathers
+from rebalance_lib.planner.by_set import WHOLE, gathers
 from rebalance_lib.planner.candidates import LEADERS
 from rebalance_lib.planner.request import EMPTYING, PLACING, Mode
 from rebalance_lib.topology.texts import decode_texts
@@ -67,7 +67,7 @@ def _rules(model: ClusterModel, request: Request) -> Rules:
             leader_racks=request.leader_racks,
             least=request.least_leaders,
             barred={*drained, *demoted, *request.excluded_brokers},
-            broker_sets=sets,
+            broker_sets=None if request.mode in WHOLE else sets,  # `demote` chooses among all that hold a replica
         ),
     )
 

@@ -309,7 +309,10 @@ class _Simulation:
         due = np.full(len(flows), _NEVER)
         np.divide(left, net, out=due, where=net > 0)
         due = now + np.where(left > 0, due, 0.0)
-        until = min(until, float(np.partition(due, step - 1)[step - 1]))
+        ending = due[due < _NEVER]
+        if len(ending):  # perhaps fewer than a step: what they leave may let others end
+            last = min(step, len(ending)) - 1
+            until = min(until, float(np.partition(ending, last)[last]))
         if until == _NEVER:
             return until
         over = due <= until

@@ -103,10 +103,18 @@ def test_a_replica_outside_of_its_set_is_in_a_rack_all_the_same():
 
 
 def test_the_certificate_of_a_set_that_holds_nothing_yet_counts_with_what_comes():
-    model = ClusterModel.of(with_sets(cluster([1, 2, 3, 4], topic("pay", [[3], [4]], 10)), PAYMENTS).snapshot())
+    model = ClusterModel.of(with_sets(cluster([1, 2, 3, 4], topic("pay", [[3], [4]], 10**10)), PAYMENTS).snapshot())
     request = Request(Mode.BALANCE)
     found = certificate_of(model, candidates(model, request)[0].outcome.scope, request)
-    assert (found.best["disk"], found.least_bytes) == (pytest.approx(1.0), 20)
+    assert (found.best["disk"], found.least_bytes) == (pytest.approx(1.0), 2 * 10**10)
+
+
+def test_a_partition_that_would_be_left_outside_of_its_set_only_is_refused_in_words():
+    before = with_sets(cluster({1: "a", 2: "b", 3: "a"}, topic("pay", [[3, 1]])), {"x": [1, 2], "y": [3]})
+    lagging = {name: replace(held, lagging=(1,)) for name, held in before.partitions.items()}
+    request = Request(Mode.REPLICATION_FACTOR, topics=("pay",), replication_factor=1)
+    with pytest.raises(InvalidInputError, match=r"broker set x: .* pay-0 would be in fewer racks than now"):
+        planned(replace(before, partitions=lagging), request)
 
 
 def test_the_certificate_is_by_set():

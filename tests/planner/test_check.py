@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pyarrow as pa
@@ -40,6 +41,16 @@ def test_a_replica_outside_of_its_topics_set_is_not_expected_to_lead():
     check_candidates(model, request, offered)
 
 
+def test_a_demoted_broker_may_be_followed_by_one_outside_of_the_topics_set():
+    before = cluster({0: "a", 1: "b", 2: "a"}, {"t-0": ([1, 0, 2], 5), "t-1": ([0, 1], 5)})
+    sets = BrokerSets.from_dict({"x": {"brokers": [0, 1], "topics": ["t"]}, "y": [2]})
+    model = ClusterModel.of(sets.apply(before.snapshot()))
+    request = Request(Mode.DEMOTE, brokers=(1,), leader_racks=("a",))
+    offered = candidates(model, request)
+    assert [entry.replicas for entry in offered[0].plan] == [(2, 0, 1)]  # 0 leads t-1 already
+    check_candidates(model, request, offered)
+
+
 def test_what_a_broker_leads_in_partitions_that_may_not_move_counts():
     hosts = {1: None, 2: None, 3: None, 4: Host(alive=False)}
     before = cluster(hosts, {"t-0": ([1, 4], 5), "t-1": ([1, 3], 5), "t-2": ([2], 5)})
@@ -65,14 +76,17 @@ def test_what_a_broker_leads_in_partitions_that_may_not_move_counts():
 )
 @settings(max_examples=EXAMPLES)
 @given(seed=st.integers(0, 1 << 32))
-def test_what_the_planner_plans_for_leaders_and_networks_is_right(mode, options, seed):
+def test_what_the_planner_plans_for_leaders_networks_and_sets_is_right(mode, options, seed):
     random = Random(seed)
     ids = range(6)
     hosts = {id_: "abc"[id_ % 3] for id_ in ids}
     lists = [random.sample(ids, random.randint(1, 3)) for _ in range(30)]
     held = {f"t{n // 10}-{n % 10}": (replicas, random.randint(1, 50)) for n, replicas in enumerate(lists)}
-    before = cluster(hosts, held)
-    limit = {id_: {"network_in": random.choice([900.0, 1500.0, 3000.0])} for id_ in ids if random.random() < 0.7}
+    sets = random.choice([{}, {"x": {"brokers": [0, 1, 2], "topics": ["t0", "t1"]}, "y": [3, 4, 5]}])
+    before = replace(cluster(hosts, held), sets=sets)
+    # A set does not count what topics of other sets bring to the networks of its brokers.
+    limited = [id_ for id_ in ids if random.random() < 0.7 and not sets]
+    limit = {id_: {"network_in": random.choice([900.0, 1500.0, 3000.0])} for id_ in limited}
     snapshot = Capacities.from_dict({"brokers": limit} if limit else {}).apply(before.snapshot())
     leading = {"leader_racks": random.choice([(), ("a",), ("a", "b")])}
     if mode in {Mode.BALANCE, Mode.LEADERS} or options.get("balance"):

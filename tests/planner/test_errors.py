@@ -107,6 +107,14 @@ def test_a_drain_for_which_disk_space_lacks_in_a_rack_names_the_disk_space():
     assert "fewer racks" in refused(before, mode=Mode.DRAIN, brokers=(3,), allowed_brokers=(1, 2))
 
 
+def test_racks_are_named_where_disk_space_is_not_what_lacks():
+    before = cluster({1: "a", 2: "a", 3: Host("b", disks={DISK: 1000})}, topic("orders", [[1, 2, 3]], 10))
+    options = {"mode": Mode.REPLICATION_FACTOR, "topics": ("orders",), "replication_factor": 2}
+    said = refused(before, **options, excluded_brokers=(2,))  # 1 leads and 2 is excluded: it is 3 that would go
+    assert "orders-0 would be in fewer racks than now" in said
+    assert "disk space" not in said
+
+
 def test_a_replacement_that_is_not_allowed_is_refused():
     before = cluster([1, 2, 3, 4], topic("orders", [[1, 2]]))
     options = {"mode": Mode.REPLACE, "brokers": (2,), "replacements": (3,)}

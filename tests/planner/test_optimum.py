@@ -10,7 +10,7 @@ from tests.planner.clusters import cluster, planned, topic
 from tests.planner.examples import EXAMPLES
 from tests.planner.optimum import least_bytes
 
-CASES = range(max(12, EXAMPLES))  # a median needs some
+CASES = range(max(8, EXAMPLES))  # a median needs some
 
 
 def small_cluster(random):

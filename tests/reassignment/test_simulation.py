@@ -195,6 +195,23 @@ def test_a_plan_that_never_finishes_gives_no_time_and_says_which_throttle_would_
     assert enough.seconds == pytest.approx(100 + 50 / 13)
 
 
+@pytest.mark.parametrize("count", [40, 100, 200])
+def test_a_flow_that_ends_frees_its_share_for_those_that_do_not_end_yet(count):
+    # Each gets less than is written to it until a-0, to which nothing is, has ended: fewer than end in one step.
+    partitions = {("a", number): ([1], 1000) for number in range(count)}
+    rates = {
+        "topic": ["a"] * count,
+        "partition": range(count),
+        "write_rate": [0.0] + [100 / (count - 0.5)] * (count - 1),
+    }
+    plan, pace = plan_of({name: [2] for name in partitions}), Pace(throttle=100, moves_in=None, moves_out=None)
+    snapshot = cluster(partitions, brokers=2)
+    forecast = simulate(plan, snapshot, pace, write_rates=pa.table(rates), conditions=IDEAL)
+    assert forecast.never == ()
+    assert ends(forecast)["a-0"] == pytest.approx(1000 * count / 100)
+    assert forecast.seconds > ends(forecast)["a-0"]
+
+
 def test_the_example_of_the_least_throttle():
     snapshot = cluster({("a", 0): ([1], 100), ("b", 0): ([2], 100), ("c", 0): ([3], 100)}, brokers=4)
     rates = pa.table({"topic": ["a", "b", "c"], "partition": [0, 0, 0], "write_rate": [6.0, 5.0, 1.0]})

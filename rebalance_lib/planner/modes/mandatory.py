@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.planner.compiled.moves import fits
 from rebalance_lib.planner.compiled.settle import settle
 from rebalance_lib.planner.modes.topic_leaders import spread_topic_leaders
 from rebalance_lib.planner.order import order_lists
@@ -44,7 +45,8 @@ def settle_all(work: Workspace, before: ClusterModel, why: str) -> None:
                 f"{why}: {used[number]} {unit} must move, but the {name} budget is {allowed[number]}; raise it"
             )
     for p in worse_racks(before, work.layout, work.scope.leaves).tolist():
-        if better := _takers(work, p, in_other_racks=True):
+        better = _takers(work, p, in_other_racks=True)
+        if better and not any(fits(work.state, p, b, False) for b in better):
             raise InvalidInputError(f"{why}: {_too_full(work, p, better, ' in the racks where it is missing')}")
     refuse_worse(before, work.layout, why, work.scope.leaves)
 
@@ -77,8 +79,10 @@ def _takers(work: Workspace, p: int, *, in_other_racks: bool = False) -> list[in
     holders = work.state.slots["broker"][begin:end]
     others = work.scope.takes & ~np.isin(np.arange(work.model.brokers), holders)
     if in_other_racks:
-        counts = np.bincount(work.model.rack[holders[holders >= 0]], minlength=work.state.racks)
-        others &= (counts + 1 < counts.max())[work.model.rack]
+        rack = work.model.rack
+        held = rack[holders[holders >= 0]]
+        counts = np.bincount(held[held >= 0], minlength=work.state.racks)  # brokers outside of a set have no rack
+        others &= (rack >= 0) & (counts + 1 < counts.max())[rack]
     return np.flatnonzero(others).tolist()
 
 
