@@ -23,8 +23,8 @@ down:  ## stop what `make up` started
 PARALLEL := --numprocesses 2 --dist loadscope --no-loadscope-reorder
 PYTEST := $(BIN)/pytest $(PARALLEL)
 
-test: setup lint  ## everything that must hold, in about ten minutes: lint, format, types, tests; T="--shuffle 1" to shuffle
-	@echo "test: all tests on a real Kafka, Spark and Airflow; about ten minutes on two cores, progress below"
+test: setup lint  ## everything that must hold, in about fifteen minutes: lint, format, types, tests; T="--shuffle 1" to shuffle
+	@echo "test: all tests on a real Kafka, Spark and Airflow; about fifteen minutes on two cores, progress below"
 	$(PYTEST) $(T)
 
 test-long: setup lint  ## the same, and what only a long run shows: every chaos case, 25 times the random cases and more
