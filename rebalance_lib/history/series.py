@@ -66,7 +66,8 @@ class Series:
         records = end - old_end
         held = end - start
         record_known = (start >= 0) & (held > 0) & (size > 0)
-        known = kept & (end >= 0) & (old_end >= 0) & (record_known | (records == 0))
+        # Where a start offset is not known, no record's size is: to keep only the intervals without any would give 0.
+        known = kept & (end >= 0) & (old_end >= 0) & (record_known | ((records == 0) & (start >= 0)))
         per_record = np.divide(size, held, out=np.full(len(keys), np.nan), where=record_known)
         count = len(self.keys)
         written = np.where(records == 0, 0.0, records * per_record)

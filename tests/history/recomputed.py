@@ -41,9 +41,11 @@ def _load(samples):
         grown.append((new.size - old.size, seconds))
         if old.end is None or new.end is None:
             continue
+        if new.start is None:
+            continue
         if new.end == old.end:
             written.append((0, seconds))
-        elif new.start is not None and new.end > new.start and new.size > 0:
+        elif new.end > new.start and new.size > 0:
             written.append(((new.end - old.end) * new.size / (new.end - new.start), seconds))
     sizes = [row.size for _, row in samples]
     return {

@@ -109,6 +109,12 @@ def test_without_offsets_growth_is_known_and_the_write_rate_is_not():
     assert (found["growth"], found["write_rate"], found["write_rate_p95"]) == (10, None, None)
 
 
+def test_where_no_start_offset_is_known_intervals_without_records_do_not_count_as_idle():
+    ends = {0: 100, 10: 100, 20: 140, 30: 140}
+    found = one({at: [Row("t", 0, 1, True, 100 + at, None, end)] for at, end in ends.items()})
+    assert (found["growth"], found["write_rate"], found["write_rate_last"]) == (1, None, None)
+
+
 def test_an_idle_partition_is_written_at_zero_even_where_nothing_is_left():
     found = one({0: [Row("t", 0, 1, True, 100, 0, 10)], 10: [Row("t", 0, 1, True, 0, 10, 10)]})
     assert (found["growth"], found["write_rate"]) == (-10, 0)

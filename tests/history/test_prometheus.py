@@ -51,10 +51,13 @@ def now():
 
 
 def wait_for_sizes(source, topic, sizes):
-    """Wait until Prometheus shows these sizes of a topic's replicas, by broker; gives the last second before."""
+    """Wait until Prometheus shows these sizes of a topic's replicas, by broker; gives a second at which it does.
+
+    A scrape counts from when it began, and may end a second later: what is shown of the last second can still change.
+    """
 
     def shown():
-        at = now().replace(microsecond=0)
+        at = now().replace(microsecond=0) - 2 * SECOND
         ((_, rows),) = read_samples(source, start=at, end=at + SECOND, step=SECOND)
         return at, {row["broker"]: row["size_bytes"] for row in rows.to_pylist() if row["topic"] == topic}
 
