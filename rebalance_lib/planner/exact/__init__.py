@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rebalance_lib.planner.certificate.exact import COLUMNS
 from rebalance_lib.planner.compiled.compare import rack_spread
 from rebalance_lib.planner.exact.orders import better_orders
 from rebalance_lib.planner.exact.places import better_places, fewer_bytes, more_racks
@@ -38,7 +39,6 @@ from rebalance_lib.planner.workspace import Layout, Placement, Workspace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-COLUMNS = 600  # movable partitions times brokers: 60 and 10, the largest that gaps to the optimum were measured on
 REPEATS = 30  # far more than it takes: each must be better than the one before
 LESS_OUTSIDE = 0.1  # of what is outside of the bands, where the objective is the same: as a pass of ``rebalance`` asks
 ROUNDING = 1e-9
