@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rebalance_lib.planner.compiled.cache import compiled
+from rebalance_lib.planner.compiled.cache import compiled, inlined
 
 NOWHERE = -1
 NETWORK_IN = 2  # the third resource, where rates are known; disks have limits by log dir, numbers of replicas none
@@ -117,7 +117,7 @@ def fits(state, p, d, strict):
     return begin == end
 
 
-@compiled
+@inlined
 def in_rack(state, p, slot, rack):
     """How many replicas of p other than the slot's are in a rack."""
     count = 0
@@ -129,7 +129,7 @@ def in_rack(state, p, slot, rack):
     return count
 
 
-@compiled
+@inlined
 def affordable(state, p, slot):
     """Whether the budgets allow this replica to leave."""
     if state.slots[slot].broker != state.slots[slot].home:
