@@ -29,7 +29,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rebalance_lib.planner.certificate.fractional import TILTED_GAP, WHOLE, FractionalMoves, Fractions, Search
+from rebalance_lib.planner.certificate.fractional import (
+    DUAL,
+    PRIMAL,
+    TILTED_GAP,
+    WHOLE,
+    FractionalMoves,
+    Fractions,
+    Search,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +54,6 @@ NARROWEST = 0.1  # of a band: no margin is wider
 TILT, FINE, COARSEST = 2e-5, 2.0, 50.0  # of its bytes: what the coarseness of a replica counts in the choice
 PRICED = 1e-4  # of the bytes: a rise after which other columns may pay off
 ROUNDS = 20  # of new columns, until it is good enough to round on
-DUAL, PRIMAL = 1, 4  # simplex strategies: after limits have changed, and after columns have come
 
 
 def dive(moves: FractionalMoves, seconds_left: Callable[[], float], start: Moves) -> Fractions | None:
@@ -71,6 +78,7 @@ class _Dive(Search):
 
     def __init__(self, moves: FractionalMoves, seconds_left: Callable[[], float]) -> None:
         super().__init__(moves, 0.0, seconds_left, tilt=TILT * np.clip(moves.coarseness - FINE, 0.0, COARSEST))
+        self._program.setOptionValue("simplex_strategy", PRIMAL)  # stopped half way, it leaves a plan
         self._cost = self._priced_at = 0.0  # when it was solved the last time, and when columns were looked for
 
     def begin(self, slot: Ints, broker: Ints) -> None:
@@ -79,7 +87,7 @@ class _Dive(Search):
         known = (row >= 0) & (at >= 0)
         row, at = row[known], at[known]
         new = ~self._has[row, at]
-        self._extend(row[new], at[new])
+        self.extend(row[new], at[new])
 
     def narrow(self) -> None:
         """Leave what rounding of the finest needs between loads and the edges of bands."""
@@ -173,7 +181,7 @@ class _Dive(Search):
                 slot, broker, gain = self._paying(*solved[:3])
                 if solved[-1] <= 0 or -gain.sum() <= TILTED_GAP * abs(self._cost):
                     break
-                self._extend(slot, broker)
+                self.extend(slot, broker)
                 solved = self._solved()
                 self._cost = solved[3]
             self._priced_at = self._cost

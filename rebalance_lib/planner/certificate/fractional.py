@@ -8,7 +8,8 @@ Goal:
 Algorithm:
     A column moves a replica to a broker. There are far too many, so they are generated: the program has a few, its
     prices (what a unit of each load is worth on each broker) say which others would pay off, and those that pay off the
-    most are added, until none does. Bands may be left at a penalty, which rises as long as it is paid.
+    most are added, until none does. It begins with some that about reach the bands, see `first_moves`. Bands may be
+    left at a penalty, which rises as long as it is paid.
 
 Why it is a bound:
     In any allowed placement, match each replica that stays with itself, and those that go with those that come, within
@@ -31,12 +32,18 @@ from typing import TYPE_CHECKING, Any
 import highspy
 import numpy as np
 
+from rebalance_lib.planner.certificate.first_moves import first_moves
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rebalance_lib.planner.certificate.problem import Flags, Floats, Ints, Problem
 
-COLUMNS = 150  # added at once; 10,000 partitions, 30 brokers, all loads: 150 take 0.6 s a rack, 300 1.1 s, 500 1.2 s
+COLUMNS = 150  # added at once; 10,000 partitions, 30 brokers: 20 to 40 ms a rack, also with 75 or 300
+DUAL, PRIMAL = 1, 4
+"""Strategies of the simplex method. Once columns are there that about reach the bands, the dual one takes half of the
+time of the primal one, also after further columns (bench.small_clusters).
+"""
 ROUNDS = 200
 GAP, TILTED_GAP = 1e-5, 2e-4  # of the bytes
 PENALTY, RISE, HIGHEST = 3.0, 5.0, 1e4  # bytes of an average broker for its share of a load
@@ -158,7 +165,9 @@ class FractionalMoves:
         """
         if np.any(self.must_leave & self.closed.all(axis=1)):
             return None
-        return Search(self, known / self.unit, lambda: highspy.kHighsInf).found()
+        search = Search(self, known / self.unit, lambda: highspy.kHighsInf)
+        search.extend(*first_moves(self))
+        return search.found()
 
 
 class Search:
@@ -180,8 +189,8 @@ class Search:
         self._has = moves.closed.copy()
         self._program = highspy.Highs()  # type: ignore[no-untyped-call]
         self._program.silent()
-        options: dict[str, int | str] = {"threads": 1, "presolve": "off", "simplex_strategy": 4}
-        for option, value in options.items():  # primal: columns come
+        options: dict[str, int | str] = {"threads": 1, "presolve": "off", "simplex_strategy": DUAL}
+        for option, value in options.items():
             self._program.setOptionValue(option, value)
         if seconds_left() < highspy.kHighsInf:
             self._program.cbSimplexInterrupt.subscribe(self._check)
@@ -191,7 +200,7 @@ class Search:
         self._penalty = PENALTY
         self._add_columns(np.full(self._slack, PENALTY), sides[:, None], np.tile([[1.0], [-1.0]], (self._bands, 1)))
         must = np.flatnonzero(moves.must_leave)
-        self._extend(must, self._has[must].argmin(axis=1))
+        self.extend(must, self._has[must].argmin(axis=1))
 
     def _check(self, event: Any) -> None:
         event.data_in.user_interrupt = self._seconds_left() <= 0
@@ -209,7 +218,7 @@ class Search:
         limits = np.zeros(count), np.full(count, most)
         self._program.addCols(count, cost, *limits, index.size, start, index.ravel().astype(np.int32), value.ravel())
 
-    def _extend(self, slot: Ints, broker: Ints) -> None:
+    def extend(self, slot: Ints, broker: Ints) -> None:
         """Let these slots go to these brokers, each to one."""
         shared, placed = (self._only[slot] >= 0) | self._moves.must_leave[slot], self._moves.placed[slot]
         self._add_slot_rows(slot[shared & (self._row_of[slot] < 0)])
@@ -257,7 +266,7 @@ class Search:
             if near or not len(slot):
                 self._raise_penalty()
             else:
-                self._extend(slot, broker)
+                self.extend(slot, broker)
             best = self._solved()
         return self._fractions(values, prices, outside=bool(paid))
 

@@ -46,7 +46,7 @@ GAP = 1e-4  # of a broker's bound: what its prices may leave
 SMALL = 1e-5  # of the bytes of an average broker: a gap that is not worth another evaluation
 EVALUATIONS = 40  # of prices, for one broker
 BUDGET = 100_000_000  # replicas looked at, for all brokers that lack; 2.9 s in all at 1 M partitions, 1,000 brokers
-CELLS = 400_000  # partitions times brokers of a group: 10,000 and 30 in 3 racks take 0.1 to 2.7 s
+CELLS = 400_000  # partitions times brokers of a group: 10,000 and 30 in 3 racks take 0.05 to 1.2 s
 HIGHEST_PRICE = 1e6  # in bytes of the average replica for the load of the average replica
 
 Plane = tuple["Floats", float]  # loads and bytes of the replicas chosen: lies at loads * prices - bytes
