@@ -78,7 +78,6 @@ class _Dive(Search):
 
     def __init__(self, moves: FractionalMoves, seconds_left: Callable[[], float]) -> None:
         super().__init__(moves, 0.0, seconds_left, tilt=TILT * np.clip(moves.coarseness - FINE, 0.0, COARSEST))
-        self._program.setOptionValue("simplex_strategy", PRIMAL)  # stopped half way, it leaves a plan
         self._cost = self._priced_at = 0.0  # when it was solved the last time, and when columns were looked for
 
     def begin(self, slot: Ints, broker: Ints) -> None:
@@ -87,7 +86,7 @@ class _Dive(Search):
         known = (row >= 0) & (at >= 0)
         row, at = row[known], at[known]
         new = ~self._has[row, at]
-        self.extend(row[new], at[new])
+        self._extend(row[new], at[new])
 
     def narrow(self) -> None:
         """Leave what rounding of the finest needs between loads and the edges of bands."""
@@ -181,7 +180,7 @@ class _Dive(Search):
                 slot, broker, gain = self._paying(*solved[:3])
                 if solved[-1] <= 0 or -gain.sum() <= TILTED_GAP * abs(self._cost):
                     break
-                self.extend(slot, broker)
+                self._extend(slot, broker)
                 solved = self._solved()
                 self._cost = solved[3]
             self._priced_at = self._cost

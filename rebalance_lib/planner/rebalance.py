@@ -166,9 +166,10 @@ def _leveled(work: Workspace) -> Workspace:
             break
         # What gains too little is not begun: it would be moved for nothing. The gain is measured by fair shares: where
         # data flows one way only, the others drift with every pass.
-        start, before = work.layout, out_of_balance(work)
-        work = _level_in_order(work, shares)
-        gained, layout = before - out_of_balance(work), work.settled_layout()
+        start, fair = work.layout, shares_of(work, fair=True)
+        before = unevenness(work, fair)
+        work, fair = _level_in_order(work, shares, fair)
+        gained, layout = before - unevenness(work, fair), work.settled_layout()
         if gained <= uneven * least_gain(work.request) or layout is None:
             return work.resumed(start, work.leader)
         if work.request.limited:
@@ -177,26 +178,28 @@ def _leveled(work: Workspace) -> Workspace:
     return work
 
 
-def _level_in_order(work: Workspace, shares: Shares) -> Workspace:
+def _level_in_order(work: Workspace, shares: Shares, fair: Shares) -> tuple[Workspace, Shares]:
     """Level; if that makes a goal worse for the sake of later ones, once more from the same start without these.
 
-    Bytes come first in `level`, whatever the list of goals: they are what it costs.
+    Bytes come first in `level`, whatever the list of goals: they are what it costs. `fair` are the fair shares before;
+    those after come with the workspace.
     """
-    start, request, budget, had = work.layout, work.request, work.state.budget.copy(), _most(work)
+    start, request, budget, had = work.layout, work.request, work.state.budget.copy(), _most(work, fair)
     while True:
         level(work, shares)
         polish_few(work, shares)
-        worse = _made_worse(work, had)
+        fair = shares_of(work, fair=True)
+        worse = _made_worse(had, _most(work, fair))
         if worse is None:
-            return replace(work, request=request)
+            return replace(work, request=request), fair
         narrower = replace(work.request, goals=work.request.goals_up_to(worse))
         work = replace(work.resumed(start, work.leader), request=narrower)
         work.state.budget[:] = budget
 
 
-def _most(work: Workspace) -> dict[Resource, tuple[float, bool]]:
+def _most(work: Workspace, shares: Shares) -> dict[Resource, tuple[float, bool]]:
     """By goal, in their order: the most that a broker has over its share, and whether all are within their bands."""
-    shares, found = shares_of(work, fair=True), {}
+    found = {}
     for one in sorted(work.resources, key=work.request.weight_of, reverse=True):
         share, load, (_, high) = shares[one], work.load(one), bands(work, shares, one)
         if work.request.weight_of(one) and share.any():
@@ -204,9 +207,8 @@ def _most(work: Workspace) -> dict[Resource, tuple[float, bool]]:
     return found
 
 
-def _made_worse(work: Workspace, had: dict[Resource, tuple[float, bool]]) -> Resource | None:
+def _made_worse(had: dict[Resource, tuple[float, bool]], has: dict[Resource, tuple[float, bool]]) -> Resource | None:
     """The first goal but the last that is further from its bands than before, while none before it is nearer to its."""
-    has = _most(work)
     for one in list(has)[:-1]:
         (before, was_within), (after, is_within) = had[one], has[one]
         if not is_within and after > before * (1 + ROUNDING):

@@ -98,15 +98,19 @@ def _cut(load: Floats, share: Floats, amount: float) -> NDArray[np.int64]:
     """What lies above one level, in terms of shares, such that it comes to the amount."""
     if amount <= 0:
         return np.zeros(len(load), np.int64)
-    ratio = np.divide(load, np.abs(share), out=np.full(len(load), -np.inf), where=share != 0)
+    width = np.abs(share)
+    ratio = np.divide(load, width, out=np.full(len(load), -np.inf), where=share != 0)
     low, high = np.sign(share.sum()), float(max(ratio.max(), 1.0))
+    above = np.empty(len(load))
     for _ in range(STEPS):
         level = (low + high) / 2
         if not low < level < high:
             break
-        if np.maximum(0, load - level * np.abs(share)).sum() >= amount:
+        # Into one array: to make others in every step would take most of the time.
+        np.subtract(load, np.multiply(width, level, out=above), out=above)
+        if np.add.reduce(np.maximum(above, 0, out=above)) >= amount:
             low = level
         else:
             high = level
-    cut: NDArray[np.int64] = np.maximum(0, load - low * np.abs(share)).astype(np.int64)
+    cut: NDArray[np.int64] = np.maximum(0, load - low * width).astype(np.int64)
     return cut

@@ -40,10 +40,12 @@ if TYPE_CHECKING:
     from rebalance_lib.planner.certificate.problem import Flags, Floats, Ints, Problem
 
 COLUMNS = 150  # added at once; 10,000 partitions, 30 brokers: 20 to 40 ms a rack, also with 75 or 300
-DUAL, PRIMAL = 1, 4
-"""Strategies of the simplex method. Once columns are there that about reach the bands, the dual one takes half of the
-time of the primal one, also after further columns (bench.small_clusters).
+PRIMAL, DUAL = 4, 1
+"""Strategies of the simplex method: where columns come, and where limits change. Once columns are there that about
+reach the bands, the dual one takes half of the time of the primal one, also after further columns
+(bench.small_clusters).
 """
+FEW_SLOTS = 1000  # of a group of brokers: a few rounds have added all that there is to choose from
 ROUNDS = 200
 GAP, TILTED_GAP = 1e-5, 2e-4  # of the bytes
 PENALTY, RISE, HIGHEST = 3.0, 5.0, 1e4  # bytes of an average broker for its share of a load
@@ -166,7 +168,8 @@ class FractionalMoves:
         if np.any(self.must_leave & self.closed.all(axis=1)):
             return None
         search = Search(self, known / self.unit, lambda: highspy.kHighsInf)
-        search.extend(*first_moves(self))
+        if len(self.slots) > FEW_SLOTS:
+            search.begin_near(*first_moves(self))
         return search.found()
 
 
@@ -189,7 +192,7 @@ class Search:
         self._has = moves.closed.copy()
         self._program = highspy.Highs()  # type: ignore[no-untyped-call]
         self._program.silent()
-        options: dict[str, int | str] = {"threads": 1, "presolve": "off", "simplex_strategy": DUAL}
+        options: dict[str, int | str] = {"threads": 1, "presolve": "off", "simplex_strategy": PRIMAL}
         for option, value in options.items():
             self._program.setOptionValue(option, value)
         if seconds_left() < highspy.kHighsInf:
@@ -200,7 +203,7 @@ class Search:
         self._penalty = PENALTY
         self._add_columns(np.full(self._slack, PENALTY), sides[:, None], np.tile([[1.0], [-1.0]], (self._bands, 1)))
         must = np.flatnonzero(moves.must_leave)
-        self.extend(must, self._has[must].argmin(axis=1))
+        self._extend(must, self._has[must].argmin(axis=1))
 
     def _check(self, event: Any) -> None:
         event.data_in.user_interrupt = self._seconds_left() <= 0
@@ -218,7 +221,12 @@ class Search:
         limits = np.zeros(count), np.full(count, most)
         self._program.addCols(count, cost, *limits, index.size, start, index.ravel().astype(np.int32), value.ravel())
 
-    def extend(self, slot: Ints, broker: Ints) -> None:
+    def begin_near(self, slot: Ints, broker: Ints) -> None:
+        """Begin with moves that about reach the bands."""
+        self._program.setOptionValue("simplex_strategy", DUAL)
+        self._extend(slot, broker)
+
+    def _extend(self, slot: Ints, broker: Ints) -> None:
         """Let these slots go to these brokers, each to one."""
         shared, placed = (self._only[slot] >= 0) | self._moves.must_leave[slot], self._moves.placed[slot]
         self._add_slot_rows(slot[shared & (self._row_of[slot] < 0)])
@@ -266,7 +274,7 @@ class Search:
             if near or not len(slot):
                 self._raise_penalty()
             else:
-                self.extend(slot, broker)
+                self._extend(slot, broker)
             best = self._solved()
         return self._fractions(values, prices, outside=bool(paid))
 
