@@ -46,6 +46,7 @@ import pyarrow.parquet as pq
 from rebalance_lib.clock import SYSTEM, Clock
 from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.file_lock import file_lock
+from rebalance_lib.json_text import indented
 from rebalance_lib.storage import Place, locate, scheme_of
 from rebalance_lib.topology import Groups, Snapshot, check_snapshot
 
@@ -135,7 +136,7 @@ class Artifacts:
 
     def write_json(self, name: str, value: object, *, durable: bool = False) -> None:
         """Write a value as JSON for machines and for people."""
-        self.write_text(name, json.dumps(value, indent=2, sort_keys=True) + "\n", durable=durable)
+        self.write_text(name, indented(value) + "\n", durable=durable)
 
     def read_table(self, name: str) -> pa.Table:
         """The table in a Parquet file."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,8 +84,9 @@ class Effects:
 
     def find(self, partitions: Sequence[tuple[str, int]]) -> NDArray[np.int64]:
         """The row of each partition; `NONE` for one that the snapshot does not know."""
-        place = np.array([self._place.get(topic, NONE) for topic, _ in partitions], np.int64)
-        number = np.array([partition for _, partition in partitions], np.int64)
+        topics, numbers = zip(*partitions, strict=True) if partitions else ((), ())
+        place = np.fromiter(map(self._place.get, topics, repeat(NONE)), np.int64, len(topics))
+        number = np.array(numbers, np.int64)
         known = (place != NONE) & (number >= 0) & (number < self._counts_after[place])
         return np.where(known, self._offsets[place] + number, NONE)
 

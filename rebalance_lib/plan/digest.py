@@ -21,16 +21,23 @@ from typing import TYPE_CHECKING
 from rebalance_lib.plan.entry_json import entry_texts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
 
 def digest_of(entries: pa.Table) -> str:
     """The digest, ``sha256:`` and 64 hexadecimal digits, of a plan's sorted and normalised entries."""
+    return digest_of_texts(entry_texts(entries, ","))
+
+
+def digest_of_texts(texts: Iterable[str]) -> str:
+    """The digest of a plan whose entries are written already, many in each text; ends of lines do not count."""
     digest = hashlib.sha256(b'{"version":1,"partitions":[')
     separator = b""
-    for text in entry_texts(entries, ","):
+    for text in texts:
         digest.update(separator)
-        digest.update(text.encode("ascii"))
+        digest.update(text.encode("ascii").replace(b"\n", b""))
         separator = b","
     digest.update(b"]}")
     return f"sha256:{digest.hexdigest()}"

@@ -29,6 +29,7 @@ from pyarrow import json as arrow_json
 
 from rebalance_lib.errors import PlanFormatError
 from rebalance_lib.plan.columns import one_chunk
+from rebalance_lib.plan.digest import digest_of_texts
 from rebalance_lib.plan.documents import VERSION, check_int32, check_keys, check_text, decoded, load_document
 from rebalance_lib.plan.entry_json import entry_texts
 from rebalance_lib.plan.plan import PLAN_SCHEMA, Plan
@@ -53,7 +54,10 @@ def format_plan(plan: Plan) -> str:
     """Print a plan as Kafka's tool reads it, an entry a line, so that any diff can compare two."""
     if not len(plan):
         return '{"version":1,"partitions":[]}\n'
-    body = ",\n".join(entry_texts(plan.entries, ",\n"))
+    texts = list(entry_texts(plan.entries, ",\n"))
+    if "digest" not in plan.__dict__:  # to write the entries once more for it would take longer
+        plan.__dict__["digest"] = digest_of_texts(texts)
+    body = ",\n".join(texts)
     return f'{{"version":1,"partitions":[\n{body}\n]}}\n'
 
 

@@ -7,7 +7,7 @@ same twentieth of the time are shown as one wave.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -197,10 +197,10 @@ class Forecast:
             "partitions": self.partitions,
             "bytes": self.bytes,
             "overflows": any(log_dir.lacks(reserve) for log_dir in self.log_dirs),
-            "waves": [asdict(wave) for wave in self.waves],
-            "brokers": [asdict(broker) for broker in self.brokers],
+            "waves": [_fields(wave) for wave in self.waves],
+            "brokers": [_fields(broker) for broker in self.brokers],
             "log_dirs": [
-                {**asdict(log_dir), "fill": log_dir.fill, "overflows": log_dir.lacks(reserve) > 0}
+                {**_fields(log_dir), "fill": log_dir.fill, "overflows": log_dir.lacks(reserve) > 0}
                 for log_dir in self.log_dirs
             ],
             "at_min_isr": None if self.at_min_isr is None else _listed(self.at_min_isr),
@@ -213,6 +213,11 @@ class Forecast:
             "assumptions": list(self.assumptions),
         }
         return values | ({"moves": self.moves.to_pylist()} if moves else {})
+
+
+def _fields(one: Wave | BrokerForecast | LogDirForecast) -> dict[str, Any]:
+    """Its fields by name; they are plain values, and there are too many of them for the copies that asdict makes."""
+    return {name: getattr(one, name) for name in one.__slots__}
 
 
 def _listed(names: tuple[str, ...]) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 import hashlib
 import json
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebalance_lib.plan import parse_plan
+from rebalance_lib.plan import format_plan, parse_plan
 from tests.plan.strategies import entry_lists
 
 
@@ -35,6 +35,14 @@ def test_the_worked_example():
 @given(entry_lists)
 def test_an_auditor_computes_the_same_digest_without_this_package(entries):
     assert digest(entries) == digest_by_hand(entries)
+
+
+@settings(max_examples=25)
+@given(entry_lists)
+def test_a_plan_that_was_written_to_a_file_has_the_same_digest(entries):
+    plan = parse_plan(json.dumps({"version": 1, "partitions": entries}))
+    format_plan(plan)
+    assert plan.digest == digest_by_hand(entries)
 
 
 @given(entry_lists, st.randoms(use_true_random=False))
