@@ -10,8 +10,9 @@ stays: retention was shortened, a topic was deleted, a replica came. A step does
     level(hour) = level now + growth x (hour - now) - steps since that hour
 
 Method.
-1. Samples become means by hour. A spike of a few hours, such as both copies of a replica while it moves, is cut off at
-   some deviations from the median of the day around it.
+1. Samples become means by hour. What came before a place held `EMPTY` of what it holds now, as in a new broker, does
+   not count: an empty disk does not grow. A spike of a few hours, such as both copies of a replica while it moves, is
+   cut off at some deviations from the median of the day around it.
 2. Level, growth and rhythm are one linear regression, on used as a part of the level, since noise is larger, too, where
    the level is. The rhythm is `DAILY` waves in a day, and `WEEKLY` in a week; what the history is too short for is left
    out: no weekly rhythm from ten days. The level is that of the round before; it is 1 in the first of three rounds.
@@ -57,7 +58,8 @@ FAR = 6.0  # median deviations from the median of the day around it: a spike
 DAY, WEEK = 24, 168
 MOST_HOURS = 365 * DAY
 RANGE = (5, 50, 95)
-LEAST_LEVEL = 0.01  # of the mean: what is next to nothing at first would else count most
+EMPTY = 0.1  # of what it holds now
+LEAST_LEVEL = 0.05  # of the mean: hours with next to nothing would else count most
 LEAST_DAYS = 7  # of samples, for steps: a median of fewer differences says little
 SEED = 0
 
@@ -119,10 +121,10 @@ def forecast(at: Floats, used: Floats) -> Forecast | None:
         used: The bytes then.
 
     Returns:
-        None where samples are of less than a day, or fewer than three hours.
+        None where samples are of less than a day, or fewer than three hours, since it was empty.
     """
     order = np.argsort(at, kind="stable")
-    hour, value = _by_hour(at[order], used[order])
+    hour, value = _since_empty(*_by_hour(at[order], used[order]))
     if len(hour) <= 2 or hour[-1] - hour[0] < DAY - 1:
         return None
     scale = max(float(np.abs(value).mean()), 1.0)  # all columns of about the same size: bytes would drown the others
@@ -159,6 +161,13 @@ def _by_hour(at: Floats, used: Floats) -> tuple[Ints, Floats]:
     """The hours that have samples, and the mean of each."""
     hours, which = np.unique((at // 3600).astype(np.int64), return_inverse=True)
     return hours, np.bincount(which, used) / np.bincount(which)
+
+
+def _since_empty(hour: Ints, value: Floats) -> tuple[Ints, Floats]:
+    """What came since the place was last next to empty, beside what it has now."""
+    empty = np.flatnonzero(value < EMPTY * np.median(value[-DAY:])) if len(value) else np.empty(0, np.int64)
+    begin = int(empty[-1]) + 1 if len(empty) else 0
+    return hour[begin:], value[begin:]
 
 
 def _without_spikes(value: Floats) -> Floats:

@@ -54,6 +54,13 @@ def test_a_saw_counts_into_growth():
     assert found.growth == pytest.approx(0.2, abs=0.02)
 
 
+def test_an_empty_broker_does_not_grow_and_does_not_count():
+    found = forecast(AT, np.where(DAY < 7, 0.0, 50 + DAY))
+    assert (found.growth, found.steps) == (pytest.approx(1), ())
+    assert forecast(AT, np.where(DAY < 20.5, 0.0, 50 + DAY)) is None
+    assert forecast(AT, 0 * DAY).passes(10) == Passing(None, None, None)
+
+
 def test_a_copy_on_its_way_is_no_growth():
     spike = np.where((HOURS > 480) & (HOURS < 486), 30.0, 0.0)
     noise = np.random.default_rng(1).normal(size=len(HOURS)) * 0.1
@@ -63,7 +70,7 @@ def test_a_copy_on_its_way_is_no_growth():
 
 def test_samples_may_be_few_out_of_order_and_missing():
     few = np.array([0, 30 * 3600.0, 10 * 3600.0])
-    assert forecast(few, few / 3600).growth == pytest.approx(24)
+    assert forecast(few, 100 + few / 3600).growth == pytest.approx(24)
     kept = (HOURS % 24 < 20) & ~((HOURS > 200) & (HOURS < 260))
     assert forecast(AT[kept][::-1], STEPPED[kept][::-1]).growth == pytest.approx(1, abs=0.01)
     assert forecast(AT[::24], (50 + DAY)[::24]).passes(82).likely == pytest.approx(11, abs=0.1)
