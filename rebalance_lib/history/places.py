@@ -125,7 +125,7 @@ def finish(forecasts: pa.Table) -> pa.Table:
         newest[row["cluster"]] = max(row["last_sample"], newest.get(row["cluster"], row["last_sample"]))
     wholes = {row["cluster"]: row for row in rows if row["scope"] == "cluster"}
     for row in rows:
-        if row["last_sample"] < newest[row["cluster"]] - STALE:
+        if row["used_bytes"] is not None and row["last_sample"] < newest[row["cluster"]] - STALE:
             row.update({name: None for name in FORECASTS.names if name.startswith(("passes", "full", "growth"))})
             row["note"] = f"no size since {row['last_sample']:%Y-%m-%d %H:%M}"
         elif row["scope"] != "log_dir":

@@ -127,7 +127,7 @@ def forecast_capacity(spark: SparkSession, sources: Sources, question: Question)
             capacities=spark.sql(_CAPACITIES, log_dirs=log_dirs),
         )
         places = joined.groupBy("cluster", "scope", "broker", "log_dir")
-        rows = places.applyInArrow(lambda table: forecast_place(table, question), FORECASTS_DDL).toArrow()
+        rows = places.applyInArrow(_forecasting(question), FORECASTS_DDL).toArrow()
     finally:
         for frame in frames:
             frame.unpersist()
@@ -172,7 +172,12 @@ def _usage(sources: Sources) -> Callable[[tuple[str, datetime, datetime]], Itera
 
     def read(task: tuple[str, datetime, datetime]) -> Iterator[pa.Table]:
         cluster_id, start, end = task
-        for file in files_between(history, cluster_id, start, end):
+        try:
+            files = files_between(history, cluster_id, start, end)
+        except Exception as error:  # as below
+            yield _failed(_USAGE, error, f"{history.uri}, cluster {cluster_id}")
+            return
+        for file in files:
             try:
                 table = read_usage(history, file.name, start, end)
                 labels = pa.repeat(pa.scalar(cluster_id), table.num_rows)
@@ -198,6 +203,18 @@ def _log_dirs(sources: Sources) -> Callable[[str], Iterator[pa.Table]]:
         yield table.cast(_LOG_DIRS)
 
     return read
+
+
+def _forecasting(question: Question) -> Callable[[pa.Table], pa.Table]:
+    def row(samples: pa.Table) -> pa.Table:
+        try:
+            return forecast_place(samples, question)
+        except Exception as error:  # whatever it is, the other places go on
+            first = samples.slice(0, 1).select(["cluster", "scope", "broker", "log_dir", "taken_at"]).to_pylist()[0]
+            note = f"{type(error).__name__}: {error}"
+            return pa.Table.from_pylist([{**first, "last_sample": first["taken_at"], "note": note}], schema=FORECASTS)
+
+    return row
 
 
 def _failed(schema: pa.Schema, error: Exception, where: str) -> pa.Table:

@@ -34,7 +34,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     total, growth = row["total_bytes"], row["growth_per_day"]
     return (
         place.get(row["scope"], f"{row['cluster']} broker {row['broker']} {row['log_dir']}"),
-        human_bytes(row["used_bytes"]),
+        figure(None if row["used_bytes"] is None else human_bytes(row["used_bytes"])),
         figure(None if total is None else human_bytes(total)),
         figure(None if row["fill"] is None else f"{row['fill']:.0%}"),
         figure(None if growth is None else human_bytes(growth)),

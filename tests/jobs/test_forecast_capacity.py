@@ -9,7 +9,10 @@ import pytest
 
 from rebalance_lib.artifacts import SNAPSHOT, Artifacts
 from rebalance_lib.history import HISTORY, append_sample
+from rebalance_lib.history.places import Question, finish
+from rebalance_lib.jobs import forecast_capacity as job
 from rebalance_lib.jobs.forecast_capacity import main
+from rebalance_lib.report.capacity import capacity_text
 from rebalance_lib.topology import BROKERS, REPLICAS, Snapshot
 from tests.history.samples import moment
 
@@ -137,3 +140,21 @@ def test_every_place_of_every_cluster_has_its_days(spark, history, tmp_path, cap
 def test_wrong_input_costs_no_session(history, tmp_path, capsys, options, message):
     assert run_job(history, Artifacts.at(tmp_path), *options) == 1
     assert message in capsys.readouterr().err
+
+
+def test_what_cannot_be_listed_or_forecast_stops_no_other(history, monkeypatch):
+    """In this process: what workers do with an error that nobody foresaw."""
+
+    def fail(*_):
+        raise MemoryError("too much")
+
+    window = moment(0), moment(HOURS * HOUR)
+    sources = job.Sources(history, ("good",), *window)
+    monkeypatch.setattr(job, "files_between", fail)
+    (table,) = job._usage(sources)(("good", *window))
+    assert table["error"].to_pylist() == [f"{history.uri}, cluster good: MemoryError: too much"]
+    monkeypatch.setattr(job, "forecast_place", fail)
+    place = {"cluster": "good", "scope": "cluster", "broker": None, "log_dir": None, "taken_at": moment(0)}
+    rows = finish(job._forecasting(Question())(pa.Table.from_pylist([place]))).to_pylist()
+    assert rows[0]["note"] == "MemoryError: too much"
+    assert "MemoryError: too much" in capacity_text(rows, 0.9)
