@@ -1,0 +1,293 @@
+"""Forecast on Spark when log dirs, brokers and clusters are full, from the history of their sizes.
+
+    spark-submit forecast_capacity.py --history file:///.../history --run file:///.../RUN [--run ...] --out file:///...
+    spark-submit forecast_capacity.py --history file:///.../history --run file:///.../RUN --out ... --more-brokers 2
+
+`rebalance_lib.history.capacity` says how it is forecast, `rebalance_lib.history.usage` what is counted. Workers sum the
+sizes in each file of the history, Spark adds them up by log dir, broker and cluster, and each of these places is
+forecast in a task of its own. The driver holds a row for each place, and none for a partition.
+
+Capacities are those in the newest snapshot of each cluster among the runs. Without one, the growth of a cluster is
+forecast, and no day. A file of the history that cannot be read is named and left out. The job fails at the end if a
+run's snapshot could not be read, or if a cluster has no forecast.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+
+from rebalance_lib.artifacts import SNAPSHOT, Artifacts
+from rebalance_lib.errors import InvalidInputError, RebalanceError
+from rebalance_lib.history import clusters, files_between
+from rebalance_lib.history.places import FORECASTS, FORECASTS_DDL, Question, finish, forecast_place
+from rebalance_lib.history.usage import LOG_DIRS, USAGE, read_log_dirs, read_usage
+from rebalance_lib.report.capacity import capacity_text
+from rebalance_lib.topology import Capacities
+
+DAYS_OF_A_TASK = 7
+TABLE, TEXT, FACTS = "capacity.parquet", "capacity.txt", "capacity.json"
+_ERROR = pa.field("error", pa.string())
+_USAGE = pa.schema([pa.field("cluster", pa.string()), *(one.with_nullable(True) for one in USAGE), _ERROR])
+_USAGE_DDL = (
+    "cluster string, taken_at timestamp, broker int, log_dir string, bytes bigint, replicas bigint, unknown bigint, "
+    "error string"
+)
+_LOG_DIRS = pa.schema([*(one.with_nullable(True) for one in LOG_DIRS), _ERROR])
+_LOG_DIRS_DDL = (
+    "cluster string, taken_at string, broker int, log_dir string, total_bytes bigint, other_bytes bigint, error string"
+)
+# Each place as a log dir, as part of its broker, and as part of its cluster.
+_PLACES = "GROUPING SETS ((cluster, broker, log_dir{0}), (cluster, broker{0}), (cluster{0}))"
+_SCOPE = "CASE WHEN grouping(broker) = 1 THEN 'cluster' WHEN grouping(log_dir) = 1 THEN 'broker' ELSE 'log_dir' END"
+_SAMPLES = f"""
+    SELECT cluster, {_SCOPE} AS scope, broker, log_dir, taken_at, sum(bytes) AS bytes, sum(replicas) AS replicas,
+        sum(unknown) AS unknown
+    FROM {{usage}} WHERE error IS NULL GROUP BY {_PLACES.format(", taken_at")}"""  # noqa: S608 - constants alone
+_CAPACITIES = f"""
+    SELECT cluster, {_SCOPE} AS scope, broker, log_dir, count(DISTINCT broker) AS brokers,
+        if(count(*) = count(total_bytes), sum(total_bytes), NULL) AS total_bytes, sum(other_bytes) AS other_bytes
+    FROM (SELECT *, max(taken_at) OVER (PARTITION BY cluster) AS newest FROM {{log_dirs}} WHERE error IS NULL)
+    WHERE taken_at = newest GROUP BY {_PLACES.format("")}"""  # noqa: S608 - constants alone
+_JOINED = """
+    SELECT s.*, c.total_bytes, c.other_bytes, c.brokers FROM {samples} AS s LEFT JOIN {capacities} AS c
+    ON s.cluster = c.cluster AND s.scope = c.scope AND s.broker <=> c.broker AND s.log_dir <=> c.log_dir
+    WHERE s.scope <> 'log_dir' OR s.log_dir IS NOT NULL"""
+
+Rows = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The forecasts in `FORECASTS`, and a line for each file and snapshot that could not be read."""
+
+    forecasts: pa.Table
+    unread_files: tuple[str, ...] = ()
+    unread_runs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the sizes and the capacities are, and which clusters and days count."""
+
+    history: Artifacts
+    cluster_ids: tuple[str, ...]
+    start: datetime
+    end: datetime
+    runs: tuple[str, ...] = ()
+    given: Capacities | None = None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the job; errors are one clear line each and exit code 1, and wrong input costs no Spark session."""
+    options = _parse(arguments)
+    try:
+        sources, question = _sources(options), Question(options.fill, options.more_brokers)
+    except RebalanceError as error:
+        return _fail(str(error))
+    active = SparkSession.getActiveSession()
+    spark = active or SparkSession.builder.appName("kafka-rebalance forecast_capacity").getOrCreate()
+    try:
+        found = forecast_capacity(spark, sources, question)
+        write(Artifacts(options.out), found, question)
+    except RebalanceError as error:
+        return _fail(str(error))
+    finally:
+        if active is None:
+            spark.stop()
+    print(capacity_text(found.forecasts.to_pylist(), question.fill, question.more_brokers))
+    _warn(*(f"left out: {line}" for line in found.unread_files))
+    missing = sorted(set(sources.cluster_ids) - set(found.forecasts["cluster"].to_pylist()))
+    lines = [*found.unread_runs, *(f"cluster {one} has no sizes in these days" for one in missing)]
+    return _fail(*lines) if lines else 0
+
+
+def forecast_capacity(spark: SparkSession, sources: Sources, question: Question) -> Found:
+    """Forecast every place of these clusters."""
+    usage = _each(spark, _usage_tasks(sources), _usage(sources), _USAGE_DDL)
+    log_dirs = _each(spark, sources.runs, _log_dirs(sources), _LOG_DIRS_DDL)
+    frames = (usage, log_dirs)
+    for frame in frames:
+        frame.persist(StorageLevel.MEMORY_AND_DISK)  # asked twice: for what went wrong, and for the rest
+    try:
+        kinds = [frame.where("error IS NOT NULL").selectExpr(f"{n} AS kind", "error") for n, frame in enumerate(frames)]
+        errors = kinds[0].unionAll(kinds[1]).collect()
+        joined = spark.sql(
+            _JOINED,
+            samples=spark.sql(_SAMPLES, usage=usage),
+            capacities=spark.sql(_CAPACITIES, log_dirs=log_dirs),
+        )
+        places = joined.groupBy("cluster", "scope", "broker", "log_dir")
+        rows = places.applyInArrow(_forecasting(question), FORECASTS_DDL).toArrow()
+    finally:
+        for frame in frames:
+            frame.unpersist()
+    unread = (tuple(sorted(row.error for row in errors if row.kind == kind)) for kind in range(len(frames)))
+    return Found(finish(rows.cast(FORECASTS)), *unread)
+
+
+def write(out: Artifacts, found: Found, question: Question) -> None:
+    """Leave the table for machines, the text for people, and what was asked and not read."""
+    out.write_table(TABLE, found.forecasts)
+    out.write_text(TEXT, capacity_text(found.forecasts.to_pylist(), question.fill, question.more_brokers) + "\n")
+    facts = {"fill": question.fill, "more_brokers": question.more_brokers}
+    out.write_json(FACTS, {**facts, "unread_files": found.unread_files, "unread_runs": found.unread_runs})
+
+
+def _each(spark: SparkSession, tasks: Sequence[Any], read: Callable[[Any], Iterator[pa.Table]], ddl: str) -> DataFrame:
+    """What is read for each of these, in a task of its own."""
+
+    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                for table in read(tasks[number]):
+                    yield from table.to_batches()
+
+    return spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(rows, ddl)
+
+
+def _usage_tasks(sources: Sources) -> list[tuple[str, datetime, datetime]]:
+    """By cluster, the window in parts of some days: workers list the files themselves."""
+    found = []
+    for cluster_id in sources.cluster_ids:
+        begin = sources.start
+        while begin < sources.end:
+            end = min(begin + timedelta(days=DAYS_OF_A_TASK), sources.end)
+            found.append((cluster_id, begin, end))
+            begin = end
+    return found
+
+
+def _usage(sources: Sources) -> Callable[[tuple[str, datetime, datetime]], Iterator[pa.Table]]:
+    history = sources.history
+
+    def read(task: tuple[str, datetime, datetime]) -> Iterator[pa.Table]:
+        cluster_id, start, end = task
+        try:
+            files = files_between(history, cluster_id, start, end)
+        except Exception as error:  # as below
+            yield _failed(_USAGE, error, f"{history.uri}, cluster {cluster_id}")
+            return
+        for file in files:
+            try:
+                table = read_usage(history, file.name, start, end)
+                labels = pa.repeat(pa.scalar(cluster_id), table.num_rows)
+                table = table.add_column(0, "cluster", labels).append_column(
+                    _ERROR, pa.nulls(table.num_rows, pa.string())
+                )
+            except Exception as error:  # whatever it is, the other files and clusters go on
+                table = _failed(_USAGE, error, f"{history.uri}/{file.name}")
+            yield table.cast(_USAGE)
+
+    return read
+
+
+def _log_dirs(sources: Sources) -> Callable[[str], Iterator[pa.Table]]:
+    given = sources.given
+
+    def read(run: str) -> Iterator[pa.Table]:
+        try:
+            table = read_log_dirs(Artifacts(run) / SNAPSHOT, given)
+            table = table.append_column(_ERROR, pa.nulls(table.num_rows, pa.string()))
+        except Exception as error:  # whatever it is, the other clusters go on
+            table = _failed(_LOG_DIRS, error, run)
+        yield table.cast(_LOG_DIRS)
+
+    return read
+
+
+def _forecasting(question: Question) -> Callable[[pa.Table], pa.Table]:
+    def row(samples: pa.Table) -> pa.Table:
+        try:
+            return forecast_place(samples, question)
+        except Exception as error:  # whatever it is, the other places go on
+            first = samples.slice(0, 1).select(["cluster", "scope", "broker", "log_dir", "taken_at"]).to_pylist()[0]
+            note = f"{type(error).__name__}: {error}"
+            return pa.Table.from_pylist([{**first, "last_sample": first["taken_at"], "note": note}], schema=FORECASTS)
+
+    return row
+
+
+def _failed(schema: pa.Schema, error: Exception, where: str) -> pa.Table:
+    line = str(error) if isinstance(error, RebalanceError) else f"{where}: {type(error).__name__}: {error}"
+    return pa.Table.from_pylist([{"error": line}], schema=schema)
+
+
+def _sources(options: argparse.Namespace) -> Sources:
+    history = Artifacts(options.history)
+    known = clusters(history)
+    if unknown := sorted(set(options.cluster) - set(known)):
+        raise InvalidInputError(f"clusters {unknown} are not in the history at {history.uri}; it has {known}")
+    if not known:
+        raise InvalidInputError(f"the history at {history.uri} has no cluster: is it the right directory?")
+    if not 0 < options.days <= 3650:
+        raise InvalidInputError(f"--days is {options.days}: give more than 0, up to 3650")
+    end = options.until or datetime.now(UTC)
+    return Sources(
+        history=history,
+        cluster_ids=tuple(sorted(set(options.cluster) or known)),
+        start=end - timedelta(days=options.days),
+        end=end,
+        runs=tuple(dict.fromkeys(options.run)),
+        given=None if options.capacities is None else Capacities.from_dict(options.capacities),
+    )
+
+
+def _fail(*lines: str) -> int:
+    _warn(*lines)
+    return 1
+
+
+def _warn(*lines: str) -> None:
+    for line in lines:
+        print(f"forecast_capacity: {line}", file=sys.stderr)
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--history", required=True, help="URI of the history of snapshots")
+    add("--out", required=True, help="URI of the directory for the forecast")
+    add(
+        "--run", action="append", default=[], help="URI of a run's artifacts, for its snapshot's capacities; repeatable"
+    )
+    add("--cluster", action="append", default=[], help="id of a cluster; repeatable; default all in the history")
+    add("--days", type=float, default=60.0, help="days of history to look at; default 60")
+    add("--until", type=_moment, help="the end of these days, such as 2026-11-16T00:00:00+00:00; default now")
+    add("--fill", type=float, default=0.9, help="the part of a disk that may be used; default 0.9")
+    add("--more-brokers", type=int, default=0, help="also say what so many more brokers would postpone; default 0")
+    add("--capacities", type=_object, help='what brokers can hold, as JSON: {"default": {"disk": 16000000000000}}')
+    return parser.parse_args(arguments)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: give one such as 2026-11-16T00:00:00+00:00") from error
+    if moment.tzinfo is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is without a time zone: add one, such as +00:00")
+    return moment
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise argparse.ArgumentTypeError(f"this is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(f"give an object, not {text!r}")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())
