@@ -34,6 +34,7 @@ ROOMS = {
     "rebalance_lib/jobs": {
         "artifacts",
         "assignors",
+        "compile",
         "history",
         "placement",
         "plan",
