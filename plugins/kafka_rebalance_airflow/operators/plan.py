@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk import BaseHook, BaseOperator
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
 import rebalance_lib
 from kafka_rebalance_airflow.clean_up import clean_up_run, restore_stale
 from kafka_rebalance_airflow.config import artifacts_uri, history_uri, run_uri
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 from kafka_rebalance_airflow.links import PlanPageLink, SparkUiLink
+from kafka_rebalance_airflow.spark import checked, connection_of, of_connection, submitted
 from kafka_rebalance_airflow.storage import handed_over
 from kafka_rebalance_airflow.templates import as_list, as_object
 
 if TYPE_CHECKING:
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk import Context
 
     from rebalance_lib.execution import Run
@@ -116,8 +118,11 @@ class ComputePlacementOperator(SparkSubmitOperator):
     :param pace: throttle and caps that the forecast counts with; likewise.
     :param loads: which loads of the history count, as `rebalance_lib.history.LoadOptions` reads them; likewise:
         ``{"hours": 24, "statistic": "p95", "horizon_days": 7}``; empty for none.
+    :param spark: what the job is given, as `kafka_rebalance_airflow.spark` has it; goes before the next one.
+    :param spark_by_connection: by connection to a cluster, likewise; empty text stands for all clusters.
+    :param kafka_conn_id: the connection whose part of it counts.
 
-    All else is as in SparkSubmitOperator.
+    All else is as in SparkSubmitOperator, and goes before ``spark``.
     """
 
     template_fields: Sequence[str] = (
@@ -126,6 +131,7 @@ class ComputePlacementOperator(SparkSubmitOperator):
         "request",
         "pace",
         "loads",
+        "kafka_conn_id",
     )
     operator_extra_links = (PlanPageLink(), SparkUiLink())
     ui_color = "#fbe9d7"
@@ -137,13 +143,18 @@ class ComputePlacementOperator(SparkSubmitOperator):
         request: Mapping[str, Any] | str,
         pace: Mapping[str, Any] | str = "{}",
         loads: Mapping[str, Any] | str = "{}",
-        conf: dict[str, Any] | None = None,
+        spark: Mapping[str, Any] | None = None,
+        spark_by_connection: Mapping[str, Mapping[str, Any]] | None = None,
+        kafka_conn_id: str = "",
         **kwargs: Any,
     ) -> None:
-        quiet = {"spark.log.level": "WARN", "spark.ui.enabled": "false"}
-        super().__init__(
-            application=str(JOB), name=kwargs.pop("name", "kafka-rebalance"), conf={**quiet, **(conf or {})}, **kwargs
-        )
+        super().__init__(application=str(JOB), name=kwargs.pop("name", "kafka-rebalance"), **kwargs)
+        self.spark = checked(spark)
+        self.spark_by_connection = {name: checked(block) for name, block in (spark_by_connection or {}).items()}
+        self.kafka_conn_id = kafka_conn_id
+        if (named := connection_of(self.spark)) and "conn_id" not in kwargs:
+            self._conn_id = named
+        self._conn_id_is_given = "conn_id" in kwargs or bool(named)
         self.run_uris = run_uris
         self.request = request
         self.pace = pace
@@ -165,6 +176,22 @@ class ComputePlacementOperator(SparkSubmitOperator):
         ]
         with handed_over(arguments) as self.application_args:
             super().execute(context)
+
+    def _get_hook(self) -> SparkSubmitHook:
+        """What runs spark-submit, with the properties of all places; the one of a cluster is known only now."""
+        of_cluster, of_all = (self.spark_by_connection.get(name, {}) for name in (self.kafka_conn_id, ""))
+        if not self._conn_id_is_given:
+            self._conn_id = connection_of(of_cluster) or connection_of(of_all) or self._conn_id
+        try:
+            extra = BaseHook.get_connection(self._conn_id).extra_dejson
+        except AirflowNotFoundException:
+            extra = {}  # the hook says that it goes on with YARN
+        try:
+            found = submitted(self.spark, of_cluster, of_all, of_connection(extra))
+        except ValueError as error:
+            raise AirflowFailException(f"connection {self._conn_id}: {error}") from error
+        self.conf = {**found, **(self.conf or {})}
+        return super()._get_hook()
 
 
 class PrepareRollbackOperator(BaseOperator):
