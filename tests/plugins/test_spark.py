@@ -7,9 +7,11 @@ from itertools import pairwise
 
 import pytest
 
+from bench.clusters import Parameters, generate, write_snapshot
 from kafka_rebalance_airflow.factories import fleet_dag, rebalance_dag, scheduled_dags
 from kafka_rebalance_airflow.operators.plan import ComputePlacementOperator
 from kafka_rebalance_airflow.spark import spark_properties
+from rebalance_lib.jobs.archive import QUICK
 from rebalance_lib.jobs.sizing import memory_overhead, partitions_of_a_shard
 
 FILE = """
@@ -53,6 +55,7 @@ def planning(dag):
 def test_without_a_word_executors_have_four_gigabytes_most_of_it_for_python(tmp_path):
     options, conf = told(planning(rebalance_dag(clusters=tmp_path / "none.yaml")))
     assert options["--master"] == "spark://default:7077"
+    conf.pop("spark.driver.extraJavaOptions", None)  # an archive of Spark's classes, if the installation has one
     assert conf == {
         "spark.log.level": "WARN",
         "spark.ui.enabled": "false",
@@ -85,6 +88,23 @@ def test_the_factory_goes_before_the_file_and_the_file_before_the_connection(fil
         assert (conf["spark.executor.memoryOverhead"], conf["spark.executor.instances"]) == ("6g", "2")
         assert (conf["spark.executor.memory"], conf["spark.driver.memory"]) == ("2g", "3g")
         assert conf["spark.ui.enabled"] == "true"
+
+
+def test_the_driver_of_a_small_job_starts_quickly_if_it_runs_on_this_machine(tmp_path):
+    snapshot = tmp_path / "run" / "snapshot"
+    write_snapshot(generate(Parameters(scenario="skew", partitions=40, brokers=6)), snapshot)
+
+    def java(**options):
+        step = ComputePlacementOperator(
+            task_id="plan", run_uris=(tmp_path / "run").as_uri(), request={}, conn_id="spark_large", **options
+        )
+        return told(step)[1].get("spark.driver.extraJavaOptions", "")
+
+    assert QUICK in java()
+    assert java(deploy_mode="cluster") == ""
+    assert java(spark={"conf": {"spark.driver.extraJavaOptions": "-Xss4m"}}) == "-Xss4m"
+    (snapshot / "replicas.parquet").write_text("torn")
+    assert QUICK not in java()
 
 
 def test_the_job_of_a_fleet_is_given_what_is_said_of_all(file):

@@ -2,25 +2,15 @@
 
 Numba keys what it keeps by the file of the function alone: after an edit of another file that it calls, the old code
 would still run. Here all loops are kept in a directory named after the text of every file of this package, so that any
-edit, and any pulled fix, leads to another directory. It is the first of these that holds all loops, whoever compiled
-them, or else the first that can be written:
-
-1. ``KAFKA_REBALANCE_CACHE``, if it is set: for images whose sources are mounted over those they were built with;
-2. ``__pycache__`` beside the sources;
-3. the user's cache directory;
-4. the directory for temporary files.
-
-So an install by one user serves the workers of another, who may only read it. Code for another processor than this one
-is not used: numba sees to that.
+edit, and any pulled fix, leads to another directory. `caches` says where: what an install compiled is used by all who
+can read it. Code for another processor than this one is not used: numba sees to that.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +18,9 @@ import numba
 from numba import njit, types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
+from rebalance_lib.caches import find, to_be_made
+
 SOURCES = Path(__file__).parent
-PLACE = "KAFKA_REBALANCE_CACHE"
 COMPLETE = "complete"  # the file that says that all loops are there
 _WHOLE = {types.int8, types.int16, types.int32, types.int64}
 
@@ -44,23 +35,8 @@ def digest() -> str:
 
 def cache_directory() -> Path:
     """Where the loops of these sources are kept."""
-    found = [place / f"loops-{_DIGEST}" for place in _places()]
-    return next((place for place in found if (place / COMPLETE).is_file()), None) or next(
-        (place for place in found if _can_be_written(place)), found[-1]
-    )
-
-
-def _places() -> Iterator[Path]:
-    if named := os.environ.get(PLACE):
-        yield Path(named)
-    yield SOURCES / "__pycache__"
-    yield Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "kafka-rebalance"
-    yield Path(tempfile.gettempdir()) / f"kafka-rebalance-{os.getuid()}"
-
-
-def _can_be_written(directory: Path) -> bool:
-    there = next(place for place in (directory, *directory.parents) if place.is_dir())
-    return os.access(there, os.W_OK)
+    name = f"loops-{_DIGEST}/{COMPLETE}"
+    return (find(SOURCES, name) or to_be_made(SOURCES, name)).parent
 
 
 def remove_others() -> None:
