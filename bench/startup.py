@@ -2,7 +2,7 @@
 
     python -m bench.startup
     python -m bench.startup --partitions 10000 --repetitions 3
-    python -m bench.startup --java=-XX:TieredStopAtLevel=1 --conf spark.sql.adaptive.enabled=false
+    python -m bench.startup --java=-XX:TieredStopAtLevel=1 --conf spark.ui.enabled=true
 
 Every row is a spark-submit of its own, which does what the row before does and one thing more:
 
@@ -31,6 +31,7 @@ from bench.document import machine, table
 from bench.measure import Measured, measure
 from kafka_rebalance_airflow.spark import DEFAULTS
 from rebalance_lib.jobs import compute_placement
+from rebalance_lib.jobs.archive import driver_java_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,15 +54,18 @@ def main() -> int:
     parser.add_argument("--steps", default=",".join((*STEPS, "job", "local")), help="which rows, with commas")
     parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--java", default="", help="options of the driver's JVM")
+    parser.add_argument(
+        "--java", help="options of the driver's JVM; default what Airflow's operator gives, '' for none"
+    )
     parser.add_argument("--conf", action="append", default=[], help="a property of Spark; repeatable")
     options = parser.parse_args()
     steps = options.steps.split(",")
     conf = [f"{name}={value}" for name, value in DEFAULTS.items()] + options.conf
     submit = [str(SUBMIT), "--master", options.master, *(word for one in conf for word in ("--conf", one))]
     submit += ["--conf", f"spark.pyspark.python={sys.executable}"]
-    if options.java:
-        submit += ["--driver-java-options", options.java]
+    java = driver_java_options(0) if options.java is None else options.java
+    if java:
+        submit += ["--driver-java-options", java]
     rows = []
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)

@@ -7,7 +7,7 @@ are 1 GB of heap and 3 GB of overhead, with one core.
 
     memory_overhead(1_000_000, cores=1)     1536 MiB
     memory_overhead(1_000_000, cores=2)     2688 MiB
-    partitions_of_a_shard(3072, cores=1)    2,759,202
+    partitions_of_a_shard(3072, cores=1)    2,759,317
 """
 
 from __future__ import annotations

@@ -162,3 +162,31 @@ def test_the_overhead_follows_partitions_and_cores_and_back():
             assert partitions_of_a_shard(memory_overhead(partitions, cores), cores) >= partitions
     assert partitions_of_a_shard(3072) > 2_500_000
     assert partitions_of_a_shard(384) == 0
+
+
+def test_a_connect_server_is_used_where_the_connection_is_one_and_its_token_is_not_told(
+    tmp_path, monkeypatch, caplog, capfd
+):
+    server = {"conn_type": "spark_connect", "host": "server", "port": 15002, "password": "planted-token"}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_SERVER", json.dumps(server))
+    program, seen = tmp_path / "job.py", tmp_path / "seen"
+    program.write_text(
+        f"import os, pathlib, sys\npathlib.Path({str(seen)!r}).write_text(os.environ['SPARK_REMOTE'] + sys.argv[1])\n"
+        "print('planned')\nsys.exit('--request' not in sys.argv or 'fail' in sys.argv[-3])"
+    )
+
+    def plan(mode):
+        step = ComputePlacementOperator(
+            task_id="plan", run_uris=tmp_path.as_uri(), request={"mode": mode}, spark={"spark_conn_id": "spark_server"}
+        )
+        step.application = str(program)
+        step.execute({})
+
+    with caplog.at_level("DEBUG"):
+        plan("balance")
+    said = caplog.text + "".join(capfd.readouterr())
+    assert seen.read_text() == "sc://server:15002/;token=planted-token--run"
+    assert "planned" in said
+    assert "planted-token" not in said
+    with pytest.raises(RuntimeError, match="the job ended with 1: planned"):
+        plan("fail")

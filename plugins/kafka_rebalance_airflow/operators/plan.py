@@ -17,6 +17,7 @@ from kafka_rebalance_airflow.config import artifacts_uri, history_uri, run_uri
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 from kafka_rebalance_airflow.links import PlanPageLink, SparkUiLink
 from kafka_rebalance_airflow.spark import checked, connection_of, of_connection, submitted
+from kafka_rebalance_airflow.spark_connect import ConnectJob
 from kafka_rebalance_airflow.storage import handed_over
 from kafka_rebalance_airflow.templates import as_list, as_object
 
@@ -111,7 +112,8 @@ def begin_run(context: Context, kafka_conn_id: str, subdirectory: str = "") -> R
 class ComputePlacementOperator(SparkSubmitOperator):
     """Plan one or more runs in one Spark job.
 
-    A run that has begun is cleaned up first: from here on its plan may be another one.
+    A run that has begun is cleaned up first: from here on its plan may be another one. Where the connection is of type
+    ``spark_connect``, the job runs on that server, without spark-submit.
 
     :param run_uris: the runs' artifacts, with their snapshots: one, or several as a list or its JSON.
     :param request: what is asked for, as `rebalance_lib.planner.Request` reads it, or JSON of such an object.
@@ -155,6 +157,7 @@ class ComputePlacementOperator(SparkSubmitOperator):
         if (named := connection_of(self.spark)) and "conn_id" not in kwargs:
             self._conn_id = named
         self._conn_id_is_given = "conn_id" in kwargs or bool(named)
+        self._connect_job: ConnectJob | None = None
         self.run_uris = run_uris
         self.request = request
         self.pace = pace
@@ -175,19 +178,40 @@ class ComputePlacementOperator(SparkSubmitOperator):
             *(("--history", history_uri(), *LoadOptions.from_dict(loads).arguments()) if loads else ()),
         ]
         with handed_over(arguments) as self.application_args:
-            super().execute(context)
+            connection = self._connection()
+            if connection is not None and connection.conn_type == ConnectJob.CONN_TYPE:
+                self._connect_job = ConnectJob(self._conn_id, self.application, self.application_args, self.log)
+                self._connect_job.run()
+            else:
+                super().execute(context)
+
+    def on_kill(self) -> None:
+        """End the job."""
+        if self._connect_job is not None:
+            self._connect_job.end()
+        else:
+            super().on_kill()
+
+    def _of_file(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """What the file of clusters says of this cluster, and of all."""
+        return self.spark_by_connection.get(self.kafka_conn_id, {}), self.spark_by_connection.get("", {})
+
+    def _connection(self) -> Any:
+        """The connection to Spark, None if there is no such; the one of a cluster is known only now."""
+        if not self._conn_id_is_given:
+            of_cluster, of_all = map(connection_of, self._of_file())
+            self._conn_id = of_cluster or of_all or self._conn_id
+        try:
+            return BaseHook.get_connection(self._conn_id)
+        except AirflowNotFoundException:
+            return None  # the hook says that it goes on with YARN
 
     def _get_hook(self) -> SparkSubmitHook:
-        """What runs spark-submit, with the properties of all places; the one of a cluster is known only now."""
-        of_cluster, of_all = (self.spark_by_connection.get(name, {}) for name in (self.kafka_conn_id, ""))
-        if not self._conn_id_is_given:
-            self._conn_id = connection_of(of_cluster) or connection_of(of_all) or self._conn_id
+        """What runs spark-submit, with the properties of all places."""
+        connection = self._connection()
+        extra = connection.extra_dejson if connection is not None else {}
         try:
-            extra = BaseHook.get_connection(self._conn_id).extra_dejson
-        except AirflowNotFoundException:
-            extra = {}  # the hook says that it goes on with YARN
-        try:
-            found = submitted(self.spark, of_cluster, of_all, of_connection(extra))
+            found = submitted(self.spark, *self._of_file(), of_connection(extra))
         except ValueError as error:
             raise AirflowFailException(f"connection {self._conn_id}: {error}") from error
         if "cluster" not in (self._deploy_mode, extra.get("deploy-mode")) and (options := self._driver_options()):
