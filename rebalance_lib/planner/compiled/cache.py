@@ -75,7 +75,7 @@ def _share(loop: Any) -> Any:
     """Let all loops that call this one call the same code, whether they pass a constant, an int32 or an int64.
 
     Left alone, numba compiles a function anew for every constant that stands in a call of it, and for every width of
-    whole numbers. All loops together take 77 s of processor time then, and 55 s so, with `inner` (docs/scaling.md).
+    whole numbers. All loops together take 85 s of processor time then, and 63 s so, with `inner` (docs/scaling.md).
     Functions that are inlined are left alone: without the constants of their callers, plans take a fifth longer.
     """
     template = loop.get_call_template
