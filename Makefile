@@ -55,5 +55,5 @@ lock: setup  ## resolve the dependencies of pyproject.toml anew into requirement
 	    --upgrade pyproject.toml --extra spark --extra airflow --extra s3 --group dev -o requirements.lock
 
 clean: down  ## remove everything that setup, demo and tests made
-	find rebalance_lib -name '*.nb[ci]' -delete # compiled loops
+	find rebalance_lib \( -name '*.nb[ci]' -o -name '*.jsa' -o -path '*/loops-*/complete' \) -delete # made by compile
 	rm -rf .venv .coverage .coverage.* sandbox/libs sandbox/kafka.jsa sandbox/prometheus .local .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse

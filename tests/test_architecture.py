@@ -16,7 +16,7 @@ ROOMS = {
     "rebalance_lib/assignors": {"topology"},
     "rebalance_lib/placement": {"topology"},
     "rebalance_lib/plan": {"topology"},
-    "rebalance_lib/planner": {"placement", "plan", "threads", "topology"},
+    "rebalance_lib/planner": {"caches", "placement", "plan", "threads", "topology"},
     "rebalance_lib/reassignment": {"plan", "topology"},
     "rebalance_lib/cluster": {"clock", "topology"},
     "rebalance_lib/history": {"artifacts", "topology"},
@@ -34,6 +34,8 @@ ROOMS = {
     "rebalance_lib/jobs": {
         "artifacts",
         "assignors",
+        "caches",
+        "compile",
         "history",
         "placement",
         "plan",

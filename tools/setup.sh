@@ -49,9 +49,8 @@ version=$(sed -n 's/^uv==\([^ ]*\).*/\1/p' requirements.lock)
 .venv/bin/uv pip sync -q --python .venv/bin/python --require-hashes requirements.lock
 .venv/bin/uv pip install -q --python .venv/bin/python --no-deps --no-build-isolation -e .
 echo "setup: compiling the loops of planner and assignors"
-.venv/bin/python -m rebalance_lib.planner.warm_up &
+.venv/bin/kafka-rebalance compile &
 planner=$!
-.venv/bin/python -m rebalance_lib.assignors.warm_up
 
 wait $maven || fail "Maven could not resolve Kafka's jars: $(tail -n 3 .maven.log)"
 maven=

@@ -13,6 +13,8 @@
           default: {network_in: 1_250_000_000, network_out: 1_250_000_000}
         broker_sets:
           payments: [1, 2, 3]
+        spark: {executor_memory_overhead: 6g}   # for this cluster's jobs, see `spark`
+    spark: {num_executors: 4}           # for the jobs of all clusters
 
 It is checked when it is read: an error names the file, the cluster and the field.
 """
@@ -31,6 +33,7 @@ from airflow.sdk import CronTriggerTimetable
 
 from kafka_rebalance_airflow.config import clusters_file
 from kafka_rebalance_airflow.fields import check_horizon, rebalance_params
+from kafka_rebalance_airflow.spark import checked
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.window import Window
 
@@ -51,6 +54,7 @@ class ClusterEntry:
         fields: defaults for the form, all checked.
         of_brokers: ``capacities`` and ``broker_sets``, those that are given, checked as far as they can be without the
             cluster; JSON can hold it.
+        spark: what Spark jobs about it are given, checked.
     """
 
     name: str
@@ -58,18 +62,24 @@ class ClusterEntry:
     schedule: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
     of_brokers: Mapping[str, Any] = field(default_factory=dict)
+    spark: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """What the file says."""
+    """What the file says; ``spark`` is what all Spark jobs are given."""
 
     snapshots: str | None
     clusters: tuple[ClusterEntry, ...]
+    spark: Mapping[str, Any] = field(default_factory=dict)
 
     def brokers_by_connection(self) -> dict[str, dict[str, Any]]:
         """By connection what is said of the cluster's brokers, where anything is."""
         return {one.kafka_conn_id: dict(one.of_brokers) for one in self.clusters if one.of_brokers}
+
+    def spark_by_connection(self) -> dict[str, dict[str, Any]]:
+        """By connection what Spark jobs about the cluster are given, where the file says so."""
+        return {one.kafka_conn_id: dict(one.spark) for one in self.clusters if one.spark}
 
 
 def read_clusters(otherwise: Path | None = None) -> Clusters:
@@ -100,16 +110,22 @@ def read_clusters(otherwise: Path | None = None) -> Clusters:
 
 def _clusters(document: object) -> Clusters:
     given = _mapping(document, "the file", "an object with clusters in it")
-    if unknown := sorted(set(given) - {"snapshots", "clusters"}):
-        raise ValueError(f"there is no {unknown[0]!r}: use snapshots and clusters")
+    if unknown := sorted(set(given) - {"snapshots", "spark", "clusters"}):
+        raise ValueError(f"there is no {unknown[0]!r}: use snapshots, spark and clusters")
     listed = _mapping(given.get("clusters"), "clusters", "an object with a name for each cluster")
     snapshots = _schedule("snapshots", given.get("snapshots", SNAPSHOTS))
     found = tuple(_cluster(str(name), one) for name, one in listed.items())
+    _refuse_both([one for one in found if one.of_brokers], "says it of its brokers")
+    _refuse_both([one for one in found if one.spark], "has spark")
+    return Clusters(snapshots, found, checked(given.get("spark")))
+
+
+def _refuse_both(clusters: list[ClusterEntry], what: str) -> None:
+    """A job that is about a connection could not tell whose words count."""
     said: dict[str, str] = {}
-    for one in found:
-        if one.of_brokers and (other := said.setdefault(one.kafka_conn_id, one.name)) != one.name:
-            raise ValueError(f"cluster {one.name}: {other} has the same kafka_conn_id and says it of its brokers: once")
-    return Clusters(snapshots, found)
+    for one in clusters:
+        if (other := said.setdefault(one.kafka_conn_id, one.name)) != one.name:
+            raise ValueError(f"cluster {one.name}: {other} has the same kafka_conn_id and {what}: once")
 
 
 def _cluster(name: str, document: object) -> ClusterEntry:
@@ -134,7 +150,7 @@ def _entry(name: str, given: dict[str, Any]) -> ClusterEntry:
             raise ValueError("give quiet_hours or window, not both")
         hours = _hours("quiet_hours", quiet)
         given["window"] = str(Window(hours.end, hours.begin, hours.zone))
-    of_brokers = _of_brokers(given)
+    of_brokers, spark = _of_brokers(given), checked(given.pop("spark", None))
     fields = {**given, "kafka_conn_id": conn_id}
     values = {field: param.value for field, param in rebalance_params(fields).items()}
     if values["window"]:
@@ -145,7 +161,7 @@ def _entry(name: str, given: dict[str, Any]) -> ClusterEntry:
     check_horizon(values)
     if values["review"] == "automatic" and values["max_bytes"] is None:
         raise ValueError("automatic review needs a limit in bytes: set max_bytes")
-    return ClusterEntry(name, conn_id, schedule, fields, of_brokers)
+    return ClusterEntry(name, conn_id, schedule, fields, of_brokers, spark)
 
 
 def _of_brokers(given: dict[str, Any]) -> dict[str, Any]:
@@ -187,6 +203,8 @@ def _hours(field: str, text: object) -> Window:
 def _refuse_twice(file: yaml.Node | None) -> None:
     """YAML itself takes the last one of equal keys, and tells nobody."""
     for key, value in _keys(file, ""):
+        if key == "spark":
+            _check_keys(value, "spark: ")
         if key == "clusters":
             for name, cluster in _keys(value, "clusters: "):
                 _check_keys(cluster, f"cluster {name}: ")

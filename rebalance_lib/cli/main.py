@@ -32,6 +32,7 @@ COMMANDS = {
     "list": "list.list_reassignments",
     "create-assignment": "create_assignment.create_assignment",
     "add-partitions": "add_partitions.add_partitions",
+    "compile": "compile.compile_loops",
 }
 
 

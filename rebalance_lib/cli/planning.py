@@ -18,6 +18,7 @@ from rebalance_lib.artifacts import PLAN, RATES, SNAPSHOT, Artifacts, write_grou
 from rebalance_lib.cli.stages import COMPILING, Stages
 from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.history import LoadOptions, clusters, planned_loads
+from rebalance_lib.jobs.archive import MANY_REPLICAS, driver_java_options
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Choice, ClusterModel, Request, Scope
 from rebalance_lib.planner.candidates import FULL, UNLIMITED, all_candidates, names, undominated
@@ -29,7 +30,6 @@ from rebalance_lib.threads import beside
 from rebalance_lib.topology import ClusterFile, Snapshot
 
 JOB = Path(rebalance_lib.__file__).parent / "jobs" / "compute_placement.py"
-MANY_REPLICAS = 1_000_000  # from here on, Java's second compiler is worth its time
 COMPLAINT = "compute_placement: "  # what the job begins each of its errors with
 
 
@@ -167,5 +167,5 @@ def _driver(replicas: int) -> dict[str, str]:
     """What suits a cluster of this size; a Java or a Spark that somebody has set up is left as it is."""
     if os.environ.keys() & {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_CONF_DIR", "SPARK_HOME"}:
         return {}
-    quick = "" if replicas >= MANY_REPLICAS else " -XX:TieredStopAtLevel=1"
-    return {"SPARK_DRIVER_MEMORY": "4g", "SPARK_SUBMIT_OPTS": f"-XX:+UseParallelGC{quick}"}
+    collector = "-XX:+UseParallelGC " if replicas >= MANY_REPLICAS else ""
+    return {"SPARK_DRIVER_MEMORY": "4g", "SPARK_SUBMIT_OPTS": f"{collector}{driver_java_options(replicas)}"}

@@ -33,6 +33,7 @@ from rebalance_lib.history import LoadOptions, Statistic, clusters, planned, win
 from rebalance_lib.jobs.checks import Written, load_snapshots, violations
 from rebalance_lib.jobs.groups import write_impacts
 from rebalance_lib.jobs.history import Window, window_loads
+from rebalance_lib.jobs.session import session, tune_spark
 from rebalance_lib.jobs.tasks import (
     ANSWERS_DDL,
     CandidateTask,
@@ -46,9 +47,6 @@ from rebalance_lib.jobs.tasks import (
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Mode, Request, Scope
 from rebalance_lib.planner.shards import cut_up
-
-PARTITIONS_OF_A_SHUFFLE = 200_000
-FEW_PARTITIONS = 20_000
 
 
 @dataclass
@@ -75,15 +73,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runs, refused = prepare_all(options.run, request, pace)
     if not runs:
         return _fail(*refused.values())
-    active = SparkSession.getActiveSession()
-    spark = active or SparkSession.builder.appName("kafka-rebalance compute_placement").getOrCreate()
     try:
-        compute(spark, runs, options.history, loads)
+        with session("kafka-rebalance compute_placement") as spark:
+            tune_spark(spark, sum(run.partitions for run in runs))
+            compute(spark, runs, options.history, loads)
     except RebalanceError as error:
         return _fail(str(error))
     finally:
-        if active is None:
-            spark.stop()
         for run in runs:
             Artifacts(run.task.scratch).remove()
             Artifacts(run.task.staging).remove()
@@ -135,21 +131,10 @@ def prepare(uri: str, request: Request, pace: Pace | None = None) -> RunState:
     return RunState(task, model.snapshot.cluster_id, model.snapshot.taken_at, model.partitions)
 
 
-def size_up(spark: SparkSession, runs: Sequence[RunState]) -> None:
-    """Suit Spark to what there is to check: for a few thousand partitions it spends its time on plans and compilers."""
-    partitions = sum(run.partitions for run in runs)
-    spark.conf.set("spark.sql.shuffle.partitions", max(1, min(200, partitions // PARTITIONS_OF_A_SHUFFLE)))
-    if partitions < FEW_PARTITIONS:
-        spark.conf.set("spark.sql.adaptive.enabled", "false")
-        spark.conf.set("spark.sql.codegen.wholeStage", "false")
-        spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-
-
 def compute(
     spark: SparkSession, runs: Sequence[RunState], history: str | None = None, options: LoadOptions | None = None
 ) -> None:
     """Plan, write, check and publish; what goes wrong with a run is kept with it."""
-    size_up(spark, runs)
     if history:
         write_loads(spark, runs, history, options or LoadOptions())
     perform(spark, ((run, ShardTask(run.task, *part)) for run in _good(runs) for part in run.task.shards))

@@ -22,6 +22,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from rebalance_lib.artifacts import GROUPS, RATES, SNAPSHOT, Artifacts, read_checked_snapshot
+from rebalance_lib.compile import ensure_compiled
 from rebalance_lib.errors import RebalanceError
 from rebalance_lib.jobs.placements import layout_table, placement_table, read_layout, read_placement
 from rebalance_lib.plan.pace import Pace
@@ -171,6 +172,7 @@ def answering(tasks: Sequence[Task]) -> Callable[[Iterable[pa.RecordBatch]], Ite
     """For mapInArrow: numbers of tasks come in, their answers go out."""
 
     def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        ensure_compiled()
         for batch in batches:
             rows = [_done(number, tasks[number]) for number in batch["id"].to_pylist()]
             yield pa.RecordBatch.from_pylist(rows, schema=_ANSWERS)

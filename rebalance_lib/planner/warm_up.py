@@ -1,15 +1,19 @@
 """Compile the planner's loops ahead of their first use: ``python -m rebalance_lib.planner.warm_up``.
 
-numba compiles a function when it is first called, some seconds each, and keeps the result beside the source. Set-up and
-images do it once, so that nobody waits for it later. Two tiny clusters are planned, one in each way that matters.
+numba compiles a function when it is first called, about a second each, and keeps the result (`compiled.cache`). Set-up
+and images do it once, so that nobody waits for it later. Two tiny clusters are planned, one in each way that matters.
+`rebalance_lib.compile` does it for one process at a time, and for consumer groups too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
+from numba.core import event
 
 from rebalance_lib.planner.candidates import candidates
-from rebalance_lib.planner.compiled.cache import remove_others
+from rebalance_lib.planner.compiled.cache import COMPLETE, cache_directory, remove_others
 from rebalance_lib.planner.model import ClusterModel
 from rebalance_lib.planner.request import Mode, Request
 from rebalance_lib.topology import BROKERS, REPLICAS, Snapshot
@@ -23,15 +27,42 @@ REQUESTS = (
 )
 
 
-def main() -> None:
-    """Plan in every way that has loops of its own, and remove what was compiled of other sources."""
+class Count(event.Listener):  # type: ignore[misc]
+    """Counts the loops that were compiled."""
+
+    def __init__(self, progress: Callable[[int], None]) -> None:
+        self.progress = progress
+        self.compiled = 0
+
+    def on_start(self, event: event.Event) -> None:
+        """A loop is being compiled."""
+
+    def on_end(self, event: event.Event) -> None:
+        """A loop is compiled; those of numba itself, which ours call, are not counted."""
+        if event.data["dispatcher"].py_func.__module__.startswith("rebalance_lib."):
+            self.compiled += 1
+            self.progress(self.compiled)
+
+
+def main(progress: Callable[[int], None] = lambda _: None) -> None:
+    """Plan in every way that has loops of its own, and remove what was compiled of other sources.
+
+    Args:
+        progress: Called with the number of loops that are compiled so far.
+    """
+    with event.install_listener("numba:compile", Count(progress)):
+        _plan_all()
+    (cache_directory() / COMPLETE).touch()
+    remove_others()
+
+
+def _plan_all() -> None:
     snapshot = tiny_cluster()
     for rates in (None, snapshot.replicas.select(["topic", "partition"]).append_column("write_rate", _ones(snapshot))):
         model = ClusterModel.of(snapshot, rates)
         for request in REQUESTS:
             for one in candidates(model, request):
                 len(one.plan)
-    remove_others()
 
 
 def tiny_cluster() -> Snapshot:

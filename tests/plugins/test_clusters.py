@@ -51,7 +51,7 @@ def test_what_is_said_of_brokers_goes_to_the_snapshots_of_their_connection(clust
     [
         ("clusters: [", "this is no YAML"),
         ("[]", "the file is \\[\\]: give an object with clusters in it"),
-        ("cluster: {}", "there is no 'cluster': use snapshots and clusters"),
+        ("cluster: {}", "there is no 'cluster': use snapshots, spark and clusters"),
         ("clusters:", "clusters is None: give an object"),
         ("clusters: {'a b': {kafka_conn_id: k}}", "cluster 'a b': a name has letters"),
         ("clusters: {a: {schedule: '@daily'}}", "cluster a: give kafka_conn_id"),
@@ -96,6 +96,12 @@ def test_what_is_said_of_brokers_goes_to_the_snapshots_of_their_connection(clust
         (
             "clusters: {a: {kafka_conn_id: k, broker_sets: {x: [1]}}, b: {kafka_conn_id: k, broker_sets: {x: [2]}}}",
             "cluster b: a has the same kafka_conn_id",
+        ),
+        ("{spark: {cores: 1}, clusters: {a: {kafka_conn_id: k}}}", "spark: there is no 'cores'"),
+        ("{spark: {conf: {spark.a: 1, spark.a: 2}}, clusters: {}}", "spark: conf: spark.a is there twice"),
+        (
+            "clusters: {a: {kafka_conn_id: k, spark: {conf: {}}}, b: {kafka_conn_id: k, spark: {num_executors: 2}}}",
+            "cluster b: a has the same kafka_conn_id and has spark",
         ),
         (
             "clusters: {a: {kafka_conn_id: k, quiet_hours: '07:00-20:00', window: '20:00-07:00'}}",

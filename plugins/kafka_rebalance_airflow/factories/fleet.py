@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,24 @@ changed. A cluster that cannot be reached does not keep the others from their pl
 """
 
 
-def fleet_dag(file: Path | None = None, dag_id: str = "kafka_fleet_plan", **dag_arguments: Any) -> DAG:
+def fleet_dag(
+    file: Path | None = None,
+    dag_id: str = "kafka_fleet_plan",
+    *,
+    spark: Mapping[str, Any] | None = None,
+    **dag_arguments: Any,
+) -> DAG:
     """A DAG that plans for all clusters of the file, and changes nothing.
 
     Args:
         file: The file of clusters, if the installation sets none.
         dag_id: Its id.
+        spark: What the Spark job is given; goes before what the file says of all clusters. One job is about all of
+            them: what it says of single ones has no part in it.
         **dag_arguments: What else `airflow.sdk.DAG` takes.
     """
-    clusters = read_clusters(file).clusters
+    known = read_clusters(file)
+    clusters = known.clusters
     snapshots = [f"snapshot_{one.name}" for one in clusters]
     with DAG(
         dag_id=dag_id,
@@ -47,6 +57,8 @@ def fleet_dag(file: Path | None = None, dag_id: str = "kafka_fleet_plan", **dag_
             request=form_field("request"),
             pace=form_field("pace"),
             loads=form_field("loads"),
+            spark=spark,
+            spark_by_connection={"": known.spark},
             trigger_rule="all_done_min_one_success",
             retries=1,
             retry_delay=RETRY_DELAY,

@@ -50,6 +50,7 @@ def rebalance_dag(
     schedule: Any = None,
     tags: Iterable[str] = (),
     clusters: Path | None = None,
+    spark: Mapping[str, Any] | None = None,
     **dag_arguments: Any,
 ) -> DAG:
     """A DAG that rebalances a cluster, from the form to the report.
@@ -59,12 +60,14 @@ def rebalance_dag(
         defaults: Other defaults for fields of the form; a scheduled run uses them.
         schedule: When it runs by itself.
         tags: Tags besides ``kafka`` and ``rebalance``.
-        clusters: The file of clusters, if the installation sets none, for what it says of brokers.
+        clusters: The file of clusters, if the installation sets none, for what it says of brokers and of Spark.
+        spark: What the Spark job is given (`kafka_rebalance_airflow.spark`); goes before what the file says.
         **dag_arguments: What else `airflow.sdk.DAG` takes.
 
     Raises:
-        ValueError: A default is not acceptable, or something in the file of clusters is wrong.
+        ValueError: A default is not acceptable, or something in ``spark`` or in the file of clusters is wrong.
     """
+    known = read_clusters(clusters)
     with DAG(
         dag_id=dag_id,
         schedule=schedule,
@@ -82,7 +85,7 @@ def rebalance_dag(
         snapshot_topology = SnapshotTopologyOperator(
             task_id="snapshot_topology",
             kafka_conn_id=KAFKA,
-            of_brokers=read_clusters(clusters).brokers_by_connection(),
+            of_brokers=known.brokers_by_connection(),
             retries=2,
             retry_delay=RETRY_DELAY,
         )
@@ -92,6 +95,9 @@ def rebalance_dag(
             request=form_field("request"),
             pace=form_field("pace"),
             loads=form_field("loads"),
+            spark=spark,
+            spark_by_connection={"": known.spark, **known.spark_by_connection()},
+            kafka_conn_id=KAFKA,
             retries=1,
             retry_delay=RETRY_DELAY,
         )

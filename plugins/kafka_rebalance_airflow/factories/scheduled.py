@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from airflow.sdk import DAG
 
@@ -19,11 +21,12 @@ is within the limits of automatic approval. It can be triggered by hand too.
 """
 
 
-def scheduled_dags(file: Path | None = None) -> list[DAG]:
+def scheduled_dags(file: Path | None = None, spark: Mapping[str, Any] | None = None) -> list[DAG]:
     """The DAGs ``kafka_rebalance_scheduled_NAME``, one for each cluster of the file with a schedule.
 
     Args:
         file: The file of clusters, if the installation sets none.
+        spark: What their Spark jobs are given; goes before what the file says.
 
     Raises:
         ValueError: Something in the file is wrong.
@@ -33,6 +36,7 @@ def scheduled_dags(file: Path | None = None) -> list[DAG]:
             f"kafka_rebalance_scheduled_{one.name}",
             defaults=one.fields,
             clusters=file,
+            spark=spark,
             schedule=[snapshot_asset(one.name)] if one.schedule == AFTER_SNAPSHOT else one.schedule,
             tags=["scheduled", one.name],
             doc_md=SCHEDULED_DOC.format(name=one.name) + DOC,

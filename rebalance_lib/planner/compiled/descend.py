@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rebalance_lib.planner.compiled.cache import compiled, inlined
+from rebalance_lib.planner.compiled.cache import compiled, inlined, inner
 from rebalance_lib.planner.compiled.moves import (
     NETWORK_IN,
     NOWHERE,
@@ -165,7 +165,7 @@ def descend(state, order, aim, price, most_leaders):
     return moved
 
 
-@compiled
+@inner
 def look_down(state, aim, receivers):
     """How much each receiver would gain."""
     resources, count = len(state.load), len(receivers.brokers)
@@ -183,7 +183,7 @@ def look_down(state, aim, receivers):
     return downhill
 
 
-@compiled
+@inner
 def note(downhill, state, aim, b, at):
     """Write down how far a receiver is off its aim now; the steepest slopes only grow by it."""
     steepest, rack, count = downhill.steepest, state.brokers[b].rack, len(downhill.unit) // RESOURCES

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rebalance_lib.planner.compiled.cache import compiled
+from rebalance_lib.planner.compiled.cache import compiled, inner
 from rebalance_lib.planner.compiled.moves import (
     NOWHERE,
     affordable,
@@ -75,7 +75,7 @@ def even_out(state, order, low, high, low_bytes, high_bytes, most_leaders):
     return moved
 
 
-@compiled
+@inner
 def most_lacking(state, lacking, p, slot, high_bytes):
     """The receiver that lacks the most replicas, and stays within its band of bytes."""
     own_rack = state.brokers[state.slots[slot].broker].rack
@@ -93,7 +93,7 @@ def most_lacking(state, lacking, p, slot, high_bytes):
     return target
 
 
-@compiled
+@inner
 def most_bytes(state, lacking, high_bytes):
     """The largest replica that any of those that lack some may be given."""
     most = 0.0
@@ -103,7 +103,7 @@ def most_bytes(state, lacking, high_bytes):
     return np.int64(min(most, 2.0**62))
 
 
-@compiled
+@inner
 def take_one(lacking, d, rack):
     """Count a replica more on a receiver, and strike it off the list once it lacks none."""
     lacking.lack[d] -= 1

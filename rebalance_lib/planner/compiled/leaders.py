@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rebalance_lib.planner.compiled.cache import compiled, inlined
+from rebalance_lib.planner.compiled.cache import compiled, inlined, inner
 
 NONE = -1
 WORK = 1  # partitions looked at in search of chains, for each replica there is
@@ -137,7 +137,7 @@ def hand_over(leaders):
     return chains(leaders)
 
 
-@compiled
+@inner
 def linked(brokers, leads, wanted):
     """The wanted partitions by leader."""
     size = len(leads)
@@ -148,7 +148,7 @@ def linked(brokers, leads, wanted):
     return links
 
 
-@compiled
+@inner
 def chains(leaders):
     """Shortest chains from brokers that lead too many, then to brokers that lead too few; whether all were found."""
     leads, share, low, high, counts = leaders.leads, leaders.share, leaders.low, leaders.high, leaders.counts

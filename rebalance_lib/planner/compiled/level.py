@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rebalance_lib.planner.compiled.cache import compiled
+from rebalance_lib.planner.compiled.cache import compiled, inner
 
 
 class Limits(NamedTuple):
@@ -46,7 +46,7 @@ def even_level(total, limits):
     return held
 
 
-@compiled
+@inner
 def fill_to(level, limits, held, in_rack):
     """Fill all brokers to a level, each within its limits, then empty racks down to theirs; returns the sum."""
     rack, rack_limit = limits.rack, limits.rack_limit

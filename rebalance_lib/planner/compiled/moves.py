@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rebalance_lib.planner.compiled.cache import compiled, inlined
+from rebalance_lib.planner.compiled.cache import compiled, inlined, inner
 
 NOWHERE = -1
 NETWORK_IN = 2  # the third resource, where rates are known; disks have limits by log dir, numbers of replicas none
@@ -137,7 +137,7 @@ def affordable(state, p, slot):
     return state.budget[0] >= state.partitions[p].size and state.budget[1] >= 1
 
 
-@compiled
+@inner
 def move(state, p, slot, d):
     """Put a slot's replica on broker d."""
     partition, replica = state.partitions[p], state.slots[slot]
@@ -176,7 +176,7 @@ def move(state, p, slot, d):
         state.load[r, d] += state.weight[r, p]
 
 
-@compiled
+@inner
 def best_in(state, receivers, rack, lack, p, least, turn, limit):
     """The receiver in a rack that lacks the most, if more than `least`; those full of the topic last.
 
@@ -208,7 +208,7 @@ def best_in(state, receivers, rack, lack, p, least, turn, limit):
     return best
 
 
-@compiled
+@inner
 def best_of(state, receivers, counts, fewest, most, lack, p, least, turn):
     """The best receiver in racks with so many replicas of p, for a replica that shall move if it can at all.
 
@@ -228,7 +228,7 @@ def best_of(state, receivers, counts, fewest, most, lack, p, least, turn):
     return target
 
 
-@compiled
+@inner
 def with_disk_space(state):
     """By broker: whether it takes, and has disk space for the smallest replica that may move."""
     smallest = np.int64(1) << 62
@@ -243,7 +243,7 @@ def with_disk_space(state):
     return takes
 
 
-@compiled
+@inner
 def receivers_by_rack(state, takes):
     """The brokers that take, rack by rack."""
     begins = np.zeros(state.racks + 1, np.int64)
@@ -262,7 +262,7 @@ def receivers_by_rack(state, takes):
     return Receivers(listed, begins)
 
 
-@compiled
+@inner
 def slots_by_broker(state, givers, order):
     """The movable slots of each giver, in the order given, and where each giver's begin."""
     partitions, slots = state.partitions, state.slots
@@ -298,7 +298,7 @@ def slots_by_broker(state, givers, order):
     return listed, begins
 
 
-@compiled
+@inner
 def enter(state, givers, listed, at, p):
     """Write the slots of a partition into the lists of its brokers."""
     for slot in range(state.partitions[p].begin, state.partitions[p + 1].begin):

@@ -59,7 +59,9 @@ class Leading(NamedTuple):
 @compiled
 def count_all(leading):
     """Count every partition that has a replica, and nothing else."""
-    leading.load[:] = leading.base
+    for b in range(len(leading.base)):
+        for load in range(leading.base.shape[1]):
+            leading.load[b, load] = leading.base[b, load]
     leading.topic_leaders[:] = 0
     leading.inherited[:] = 0
     leading.inherited_by_rack[:] = 0

@@ -12,10 +12,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from rebalance_lib.planner.compiled.cache import compiled
+from rebalance_lib.planner.compiled.cache import compiled, inner
 from rebalance_lib.planner.compiled.moves import NOWHERE, affordable, best_of, in_rack, move, receivers_by_rack
 
 TAIL = 2  # the smaller half of what moves is placed by number: it holds next to no bytes
+
+
+@inner
+def of_those_that_lack(leaders, lack, lowest):
+    """What each broker lacks that lacks leaders, and ``lowest`` for the others."""
+    found = np.empty_like(lack)
+    for b in range(len(lack)):
+        found[b] = lack[b] if leaders[b] > 0 else lowest
+    return found
 
 
 @compiled
@@ -44,7 +53,7 @@ def settle(state, order, share_bytes, share_replicas, share_leaders):
     lack_leaders = share_leaders - brokers["leads"][:-1]
     in_tail = False
     lack = lack_bytes
-    lack_leading = np.where(lack_leaders > 0, lack, lowest)
+    lack_leading = of_those_that_lack(lack_leaders, lack, lowest)
     counts = np.zeros(state.racks, np.int64)
     for p in order:
         if not unassigned[p]:
@@ -56,7 +65,7 @@ def settle(state, order, share_bytes, share_replicas, share_leaders):
             if not in_tail and (done >= pending - pending // TAIL or partitions[p].size == 0):
                 in_tail = True
                 lack = lack_replicas
-                lack_leading = np.where(lack_leaders > 0, lack, lowest)
+                lack_leading = of_those_that_lack(lack_leaders, lack, lowest)
             done += 1
             for rack in range(state.racks):
                 counts[rack] = in_rack(state, p, slot, rack)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rebalance_lib.planner.compiled.cache import compiled
+from rebalance_lib.planner.compiled.cache import compiled, inner
 from rebalance_lib.planner.compiled.moves import (
     NOWHERE,
     SCAN_LIMIT,
@@ -49,7 +49,7 @@ class Wanted(NamedTuple):
     slack: Any  # bytes that may leave with replicas that leave for their number alone
 
 
-@compiled
+@inner
 def even_rates(listed, give_bytes, give_replicas, give_leaders):
     """Which part of a broker's replicas should leave: of the larger half and the smaller one, followers and leaders.
 
@@ -87,7 +87,7 @@ def even_rates(listed, give_bytes, give_replicas, give_leaders):
     return rates
 
 
-@compiled
+@inner
 def choose(listed, wanted, b, largest, phase):
     """Mark what a broker gives: an even share of its replicas, then the largest or the smallest for what is missing.
 
@@ -199,7 +199,7 @@ def shift(state, order, wanted, within_racks, seed):
     return moved
 
 
-@compiled
+@inner
 def best_target(state, receivers, lack, p, slot, least, turn, within_racks):
     """The receiver that lacks the most, of those whose rack may get the replica."""
     own_rack = state.brokers[state.slots[slot].broker].rack

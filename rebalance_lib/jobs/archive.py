@@ -1,0 +1,95 @@
+"""An archive of Spark's classes, which its driver maps into memory instead of reading and checking them one by one.
+
+``kafka-rebalance compile`` makes it, where Spark and Java are installed. Starting a session and running a first task
+takes 6.3 s of processor time with it, and 10.3 s without (``python -m bench.startup``). Java does not use an archive
+that was made by another release of Java, or of other jars: it is then slower, and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib import metadata, util
+from pathlib import Path
+
+from rebalance_lib.caches import find, to_be_made
+
+HERE = Path(__file__).parent
+SECONDS = 300.0
+QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+# C1 alone, and one thread that collects: most of what a small job does runs once, and a compiler that knows more takes
+# longer than it saves. Session and first task: 10.3 s of processor time so, 17.1 s without (`python -m bench.startup`).
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+MANY_REPLICAS = 1_000_000  # from here on, Java's second compiler is worth its time
+PROGRAM = """
+import sys
+import pyarrow as pa
+from rebalance_lib.jobs.session import session
+
+def same(batches):
+    yield from batches
+
+with session("classes to archive") as spark:
+    spark.range(0, 2, 1, 2).mapInArrow(same, "id bigint").collect()
+    frame = spark.createDataFrame(pa.table({"a": [1], "b": ["x"]}))
+    frame.createOrReplaceTempView("seen")
+    frame.write.parquet(sys.argv[1])
+    spark.read.parquet(sys.argv[1]).join(spark.sql("SELECT a, count(*) FROM seen GROUP BY a"), "a").toArrow()
+"""
+
+
+def driver_java_options(replicas: int | None = None) -> str:
+    """What suits the JVM of a driver that runs on this machine.
+
+    Args:
+        replicas: Of all clusters that are planned; None if it is not known.
+    """
+    few = replicas is not None and replicas < MANY_REPLICAS
+    archive = find(HERE, _name())
+    return " ".join([*([QUICK] if few else []), *([f"-XX:SharedArchiveFile={archive} {QUIET}"] if archive else [])])
+
+
+def archive_classes(log: Callable[[str], None]) -> Path | None:
+    """Make the archive, unless there is one; None where there is no Spark, or it failed.
+
+    Args:
+        log: Where to say what takes the time, and what went wrong.
+    """
+    spark = util.find_spec("pyspark")
+    submit = Path(spark.origin).parent / "bin" / "spark-submit" if spark and spark.origin else None
+    if submit is None or not submit.is_file():
+        return None
+    if there := find(HERE, _name()):
+        return there
+    log("archiving Spark's classes, once for this installation: about 30 s")
+    made = to_be_made(HERE, _name())
+    try:
+        made.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=made.parent) as directory:
+            _dump(submit, Path(directory)).replace(made)
+    except (OSError, subprocess.SubprocessError) as error:
+        log(f"Spark's classes could not be archived, its jobs start more slowly: {type(error).__name__}: {error}")
+        return None
+    return made
+
+
+def _dump(submit: Path, directory: Path) -> Path:
+    program, archive = directory / "program.py", directory / "classes.jsa"
+    program.write_text(PROGRAM, encoding="utf-8")
+    options = f"-XX:ArchiveClassesAtExit={archive} {QUIET} {QUICK}"
+    subprocess.run(
+        [submit, "--master", "local[1]", "--driver-java-options", options, program, directory / "table"],
+        check=True,
+        capture_output=True,
+        timeout=SECONDS,
+        stdin=subprocess.DEVNULL,
+        env={"SPARK_LOCAL_IP": "127.0.0.1", **os.environ, "PYSPARK_PYTHON": sys.executable},
+    )
+    return archive
+
+
+def _name() -> str:
+    return f"spark-{metadata.version('pyspark')}.jsa"

@@ -1,0 +1,119 @@
+"""The Spark session of a job: settings of its own, and nobody else's session touched.
+
+    with session("kafka-rebalance compute_placement") as spark:
+        tune_spark(spark, partitions)
+        ...
+
+There are three cases:
+
+- *A session is active*, in a notebook, a test or a larger program. The job gets a session of its own on the same Spark
+  application, with SQL settings and temporary views of its own. The other keeps its settings, its views and its place
+  as the active session, and is not stopped.
+- *A Spark Connect server is configured*, by ``SPARK_REMOTE`` or ``spark-submit --remote``. The job gets a session of
+  that server: no JVM has to start. The server's Python workers need this project, installed or by ``addArtifacts``.
+- *Neither.* A Spark application is started and stopped at the end. What spark-submit, spark-defaults.conf or the
+  environment says of a property goes before `OWN`.
+
+Through Connect there is no ``sparkContext`` (so no ``defaultParallelism``: use `parallelism`), no ``rdd``, no
+``newSession`` and no ``setCheckpointDir``. ``mapInArrow``, ``applyInArrow``, ``cogroup.applyInArrow``,
+``createDataFrame`` of an Arrow table, ``toArrow``, temporary views, ``persist``, ``localCheckpoint``, broadcast hints
+and ``inputFiles`` work.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+REMOTE = "SPARK_REMOTE"
+OWN = {
+    "spark.ui.enabled": "false",  # a web server that nobody opens while a plan is made takes a second to start
+    "spark.ui.showConsoleProgress": "false",
+}
+PARTITIONS_OF_A_SHUFFLE = 200_000
+MOST_SHUFFLE_PARTITIONS = 200
+# Below, Spark spends its time on planning anew and on compilers: see "Start-up" in docs/scaling.md.
+FEW_PARTITIONS = 20_000
+FOR_FEW = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+ROWS_TO_COUNT_SPLITS = 4_096
+
+
+@contextmanager
+def session(app_name: str) -> Iterator[SparkSession]:
+    """A session that the job may tune; another that is active stays as it is.
+
+    Args:
+        app_name: What the application is called, unless spark-submit has named it.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        try:
+            yield _beside(active)
+        finally:
+            _activate(active)
+        return
+    own = _make(app_name)
+    try:
+        yield own
+    finally:
+        own.stop()
+
+
+def tune_spark(spark: SparkSession, partitions: int) -> None:
+    """Suit a session that the job made to what there is to plan; what was set for it before stays.
+
+    Args:
+        spark: The session of `session`, never another.
+        partitions: Of all clusters together.
+    """
+    shuffle = max(1, min(MOST_SHUFFLE_PARTITIONS, partitions // PARTITIONS_OF_A_SHUFFLE))
+    wanted = {"spark.sql.shuffle.partitions": str(shuffle), **(FOR_FEW if partitions < FEW_PARTITIONS else {})}
+    given = spark.conf.getAll
+    for name, value in wanted.items():
+        if name not in given:
+            spark.conf.set(name, value)
+
+
+def parallelism(spark: SparkSession) -> int:
+    """How many tasks run at a time by default: ``defaultParallelism``, also through Spark Connect."""
+    if not is_remote(spark):
+        return int(spark.sparkContext.defaultParallelism)
+    splits = spark.range(ROWS_TO_COUNT_SPLITS).select(f.spark_partition_id().alias("split"))
+    return int(splits.distinct().count())
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Whether the session is one of a Spark Connect server."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def _beside(active: SparkSession) -> SparkSession:
+    """A session of the same application with settings of its own."""
+    return active.cloneSession() if is_remote(active) else active.newSession()
+
+
+def _activate(former: SparkSession) -> None:
+    """Make the former session the active one again: whoever makes a data frame becomes it."""
+    if not is_remote(former):
+        SparkSession._activeSession = former  # noqa: SLF001 - pyspark has no other way
+        former._jvm.SparkSession.setActiveSession(former._jsparkSession)  # noqa: SLF001
+
+
+def _make(app_name: str) -> SparkSession:
+    builder = SparkSession.builder
+    if REMOTE in os.environ:
+        return builder.getOrCreate()
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - not there where only Spark's client is installed
+
+    SparkContext._ensure_initialized()  # noqa: SLF001 - what spark-submit gave is known to the JVM alone
+    given = SparkConf()
+    missing = {name: value for name, value in {"spark.app.name": app_name, **OWN}.items() if not given.contains(name)}
+    return builder.config(map=missing).getOrCreate()
