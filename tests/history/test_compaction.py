@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import subprocess
+import sys
 from datetime import timedelta
 from itertools import count, pairwise
 
@@ -29,7 +32,7 @@ from rebalance_lib.history import (
 )
 from tests.history.samples import READ_EXAMPLE, Row, moment, sample, window, write
 from tests.history.test_loads import histories, partitions
-from tests.history.watched import telling, watched
+from tests.history.watched import KilledError, killed_at, telling, watched
 
 DAY = 24 * 3600
 DIRECTORY = "cluster=c/day=2026-01-01"
@@ -112,13 +115,13 @@ def test_a_large_day_is_merged_in_parts_and_row_groups_have_whole_topics(local, 
     ]
 
 
-def test_days_that_are_over_are_compacted_and_none_that_is_still_appended_to(history):
-    write(history, "c", dict.fromkeys((0, DAY, 2 * DAY), ROWS[0]))
-    history.write_text("cluster=c/day=by hand/0.parquet", "mine")
+def test_days_that_are_over_are_compacted_and_none_that_is_still_appended_to(local):
+    write(local, "c", dict.fromkeys((0, DAY, 2 * DAY), ROWS[0]))
+    local.write_text("cluster=c/day=by hand/0.parquet", "mine")
     hour = timedelta(hours=1)
-    assert days_over(history, "c", moment(2 * DAY) + hour - timedelta(seconds=1), hour) == [DIRECTORY]
-    assert days_over(history, "c", moment(2 * DAY) + hour, hour) == [DIRECTORY, "cluster=c/day=2026-01-02"]
-    assert days_over(history, "nobody", moment(9 * DAY), hour) == []
+    assert days_over(local, "c", moment(2 * DAY) + hour - timedelta(seconds=1), hour) == [DIRECTORY]
+    assert days_over(local, "c", moment(2 * DAY) + hour, hour) == [DIRECTORY, "cluster=c/day=2026-01-02"]
+    assert days_over(local, "nobody", moment(9 * DAY), hour) == []
 
 
 def test_a_late_snapshot_is_read_beside_the_day_file_and_merged_by_the_next_compaction(history):
@@ -134,12 +137,12 @@ def test_a_late_snapshot_is_read_beside_the_day_file_and_merged_by_the_next_comp
     assert beside[0].keys() == {moment(at) for at in ROWS}
 
 
-def test_a_snapshot_that_is_in_the_day_file_is_not_appended_again(history):
-    write(history, "c", ROWS)
-    compact_day(history, DIRECTORY)
-    (name,) = names(history)
-    assert append_sample(history, "c", sample(ROWS[100], 100), moment(100)).name == f"{DIRECTORY}/{name}"
-    assert names(history) == [name]
+def test_a_snapshot_that_is_in_the_day_file_is_not_appended_again(local):
+    write(local, "c", ROWS)
+    compact_day(local, DIRECTORY)
+    (name,) = names(local)
+    assert append_sample(local, "c", sample(ROWS[100], 100), moment(100)).name == f"{DIRECTORY}/{name}"
+    assert names(local) == [name]
 
 
 def test_files_that_were_listed_before_are_found_in_the_day_file(history):
@@ -155,29 +158,14 @@ def test_files_that_were_listed_before_are_found_in_the_day_file(history):
     assert len(shares_of(history, "c", listed, 1)) == 1
 
 
-def test_a_window_within_a_day_has_its_moments_alone(history):
-    write(history, "c", ROWS)
-    files = files_between(history, "c", *window(350, start=100))
-    before = loads(history, files)
-    compact_day(history, DIRECTORY)
-    inside = files_between(history, "c", *window(350, start=100))
+def test_a_window_within_a_day_has_its_moments_alone(local):
+    write(local, "c", ROWS)
+    files = files_between(local, "c", *window(350, start=100))
+    before = loads(local, files)
+    compact_day(local, DIRECTORY)
+    inside = files_between(local, "c", *window(350, start=100))
     assert [file.taken_at for file in inside] == [file.taken_at for file in files]
-    assert loads(history, inside) == before
-
-
-class KilledError(BaseException):
-    """What no clean-up survives."""
-
-
-def killed_at(number):
-    """The process dies before its operation of this number, and does nothing from then on."""
-    done = count()
-
-    def before(operation, path):
-        if next(done) >= number:
-            raise KilledError
-
-    return telling(before)
+    assert loads(local, inside) == before
 
 
 def late_beside_a_day_file(history):
@@ -217,6 +205,42 @@ def test_killed_at_any_moment_nothing_is_lost_or_doubled_and_the_next_run_ends_i
         assert snapshots(copy) == before, number
         assert len(names(copy)) == 1, number
     assert kills > 10
+
+
+KILLED = """
+import os, signal, sys
+from itertools import count
+from rebalance_lib.history import compact_day
+from tests.history.watched import Artifacts, telling, watched
+
+done = count()
+def before(operation, path):
+    if next(done) == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+with telling(before):
+    compact_day(watched(Artifacts(sys.argv[1])), "cluster=c/day=2026-01-01")
+"""
+
+
+@pytest.mark.long
+def test_a_process_that_is_killed_at_any_of_ten_moments_loses_no_row(local, tmp_path):
+    write(local, "c", ROWS)
+    before, totals = snapshots(local), added_up(local)
+    for number in range(2, 22, 2):
+        copy = Artifacts.at(tmp_path / f"copy-{number}")
+        shutil.copytree(local.path, copy.path)
+        ended = subprocess.run([sys.executable, "-c", KILLED, copy.uri, str(number)], check=False)
+        assert ended.returncode == -signal.SIGKILL
+        assert (snapshots(copy), added_up(copy)) == (before, totals)
+        compact_day(copy, DIRECTORY)
+        assert (snapshots(copy), added_up(copy)) == (before, totals)
+        assert len(names(copy)) == 1
+
+
+def added_up(history):
+    """The number of rows and the sum of sizes, over all moments."""
+    rows = [row for found in snapshots(history).values() for row in found]
+    return len(rows), sum(row["size_bytes"] for row in rows)
 
 
 def test_whoever_reads_at_any_moment_reads_the_same(local):
@@ -283,36 +307,36 @@ def tear(history, name, *, inside):
 
 
 @pytest.mark.parametrize("inside", [True, False])
-def test_a_torn_file_is_named_and_stays_and_the_others_are_compacted(history, inside):
-    write(history, "c", ROWS)
+def test_a_torn_file_is_named_and_stays_and_the_others_are_compacted(local, inside):
+    write(local, "c", ROWS)
     torn = f"{DIRECTORY}/2026-01-01T000320Z.parquet"
-    tear(history, torn, inside=inside)
-    found = compact_day(history, DIRECTORY)
+    tear(local, torn, inside=inside)
+    found = compact_day(local, DIRECTORY)
     assert (found.snapshots, found.removed) == (4, 4)
     assert len(found.problems) == 1
-    assert f"{history.uri}/{torn}" in found.problems[0]
+    assert f"{local.uri}/{torn}" in found.problems[0]
     assert "it stays as it is" in found.problems[0]
-    left = names(history)
+    left = names(local)
     assert len(left) == 2
     with pytest.raises(RebalanceError, match=torn):
-        loads(history)
-    assert compact_day(history, DIRECTORY) == Compacted(problems=found.problems)
-    assert names(history) == left
+        loads(local)
+    assert compact_day(local, DIRECTORY) == Compacted(problems=found.problems)
+    assert names(local) == left
 
 
-def test_a_torn_day_file_stays_and_new_snapshots_are_compacted_beside_it(history):
-    write(history, "c", {at: ROWS[at] for at in (0, 100)})
-    compact_day(history, DIRECTORY)
-    (torn,) = names(history)
-    history.write_text(f"{DIRECTORY}/{torn}", "no Parquet")
+def test_a_torn_day_file_stays_and_new_snapshots_are_compacted_beside_it(local):
+    write(local, "c", {at: ROWS[at] for at in (0, 100)})
+    compact_day(local, DIRECTORY)
+    (torn,) = names(local)
+    local.write_text(f"{DIRECTORY}/{torn}", "no Parquet")
     with pytest.raises(InvalidInputError, match=f"{torn} is no Parquet file"):
-        files_between(history, "c", *window(DAY))
+        files_between(local, "c", *window(DAY))
     for at in (200, 300):
-        history.write_bytes(f"{DIRECTORY}/2026-01-01T000{at // 60}{at % 60:02}Z.parquet", single(at))
-    found = compact_day(history, DIRECTORY)
+        local.write_bytes(f"{DIRECTORY}/2026-01-01T000{at // 60}{at % 60:02}Z.parquet", single(at))
+    found = compact_day(local, DIRECTORY)
     assert (found.snapshots, found.removed, len(found.problems)) == (2, 2, 1)
-    assert torn in names(history)
-    assert names(history)[1].startswith("day-0002-")
+    assert torn in names(local)
+    assert names(local)[1].startswith("day-0002-")
 
 
 def single(at):
@@ -321,62 +345,62 @@ def single(at):
     return elsewhere.read_bytes(f"{DIRECTORY}/2026-01-01T000{at // 60}{at % 60:02}Z.parquet")
 
 
-def test_rows_of_another_moment_than_the_files_are_named_and_stay(history):
-    write(history, "c", ROWS)
+def test_rows_of_another_moment_than_the_files_are_named_and_stay(local):
+    write(local, "c", ROWS)
     odd = f"{DIRECTORY}/2026-01-01T000320Z.parquet"
-    history.write_bytes(odd, single(300))
-    found = compact_day(history, DIRECTORY)
+    local.write_bytes(odd, single(300))
+    found = compact_day(local, DIRECTORY)
     assert (found.removed, len(found.problems)) == (4, 1)
     assert "has rows of 2026-01-01T00:05:00+00:00, which is no moment of this file" in found.problems[0]
-    assert odd.rpartition("/")[2] in names(history)
+    assert odd.rpartition("/")[2] in names(local)
 
 
-def test_a_file_that_says_something_else_of_a_moment_than_the_day_file_stays_and_is_named(history):
-    write(history, "c", ROWS)
-    compact_day(history, DIRECTORY)
-    before = snapshots(history)
+def test_a_file_that_says_something_else_of_a_moment_than_the_day_file_stays_and_is_named(local):
+    write(local, "c", ROWS)
+    compact_day(local, DIRECTORY)
+    before = snapshots(local)
     other = f"{DIRECTORY}/2026-01-01T000140Z.parquet"
     table = sample([row._replace(size=7) for row in ROWS[100]], 100)
-    history.write_table(other, table)
-    found = compact_day(history, DIRECTORY)
+    local.write_table(other, table)
+    found = compact_day(local, DIRECTORY)
     assert (found.removed, len(found.problems)) == (0, 1)
     assert "differs from" in found.problems[0]
-    assert snapshots(history) == before
+    assert snapshots(local) == before
 
 
-def test_a_file_that_was_not_written_as_it_should_be_is_removed_and_no_other(history, monkeypatch):
+def test_a_file_that_was_not_written_as_it_should_be_is_removed_and_no_other(local, monkeypatch):
     def forget_a_row(*arguments):
         return merged(*arguments).slice(1)
 
     merged = day_file._merged
     monkeypatch.setattr(day_file, "_merged", forget_a_row)
-    write(history, "c", ROWS)
-    before = names(history)
+    write(local, "c", ROWS)
+    before = names(local)
     with pytest.raises(RebalanceError, match=r"does not have the rows of 2026-01-01T00:00:00\+00:00"):
-        compact_day(history, DIRECTORY)
-    assert names(history) == before
+        compact_day(local, DIRECTORY)
+    assert names(local) == before
 
 
-def test_files_of_older_versions_and_empty_snapshots_are_compacted_with_the_others(history):
-    write(history, "c", {**ROWS, 450: []})
+def test_files_of_older_versions_and_empty_snapshots_are_compacted_with_the_others(local):
+    write(local, "c", {**ROWS, 450: []})
     old = f"{DIRECTORY}/2026-01-01T000140Z.parquet"
-    history.write_table(old, history.read_table(old).select(HISTORY.names[:-1]))
-    before = loads(history)
-    assert compact_day(history, DIRECTORY) == Compacted(snapshots=6, rows=60, removed=6)
-    assert loads(history) == before
-    assert snapshots(history)[moment(450)] == []
+    local.write_table(old, local.read_table(old).select(HISTORY.names[:-1]))
+    before = loads(local)
+    assert compact_day(local, DIRECTORY) == Compacted(snapshots=6, rows=60, removed=6)
+    assert loads(local) == before
+    assert snapshots(local)[moment(450)] == []
 
 
-def test_moments_of_a_fraction_of_a_second_are_what_they_were(history):
+def test_moments_of_a_fraction_of_a_second_are_what_they_were(local):
     half = timedelta(milliseconds=500)
     for at, rows in READ_EXAMPLE.items():
         table = sample(rows, at)
         taken_at = [one + half for one in table["taken_at"].to_pylist()]
         table = table.set_column(0, HISTORY.field("taken_at"), [taken_at])
-        append_sample(history, "c", table, moment(at) + half)
-    before = snapshots(history), loads(history)
-    compact_day(history, DIRECTORY)
-    assert (snapshots(history), loads(history)) == before
+        append_sample(local, "c", table, moment(at) + half)
+    before = snapshots(local), loads(local)
+    compact_day(local, DIRECTORY)
+    assert (snapshots(local), loads(local)) == before
 
 
 @settings(max_examples=max(6, settings.default.max_examples // 8))

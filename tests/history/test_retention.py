@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 import pytest
@@ -12,8 +14,18 @@ from hypothesis import strategies as st
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.history import Retained, files_between, read_loads, shares_of, thin_history
+from rebalance_lib.history import (
+    Retained,
+    Share,
+    compact_day,
+    days_over,
+    files_between,
+    read_loads,
+    shares_of,
+    thin_history,
+)
 from tests.history.samples import MIDNIGHT, Row, moment, write
+from tests.history.watched import KilledError, killed_at, watched
 
 HOUR, DAY = 3600, 24 * 3600
 NOW = 40 * DAY + HOUR // 2
@@ -90,6 +102,67 @@ def test_growth_between_snapshots_that_stay_is_what_it_was(history):
     assert (before["samples"], after["samples"]) == (7, 4)
     assert after["growth"] == pytest.approx(before["growth"])
     assert after["size_bytes"] == before["size_bytes"] == 4000
+
+
+def rows_at(times):
+    return {at: [Row("orders", 0, 1, True, at, 0, at, {"g": at})] for at in times}
+
+
+def test_a_compacted_day_is_thinned_and_dropped_as_a_whole(history):
+    old, young = (range(day * DAY + 20 * HOUR, (day + 1) * DAY, 1200) for day in (10, 38))
+    write(history, "c", rows_at([*old, *young]))
+    for day in days_over(history, "c", moment(NOW)):
+        compact_day(history, day)
+    assert thin_history(history, **KEPT) == Retained(kept=16, thinned=8), "of the young day, half an hour is young"
+    assert left(history, "c") == [*old[::3], *young]
+    files = files_between(history, "c", moment(10 * DAY), moment(11 * DAY))
+    (name,) = {file.name for file in files}
+    assert "/day-0002-" in name
+    (row,) = read_loads(history, Share("c", tuple(files))).to_pylist()
+    assert (row["samples"], row["growth"], row["read_rate"]) == (4, 1, 1)
+    assert thin_history(history, **KEPT) == Retained(kept=16)
+    later = {**KEPT, "now": moment(NOW + DAY)}
+    assert thin_history(history, **later) == Retained(kept=4, thinned=8, dropped=4)
+
+
+def test_a_late_snapshot_beside_a_compacted_day_counts_for_its_hour(history):
+    write(history, "c", rows_at([20 * DAY + 600, 20 * DAY + 1200]))
+    compact_day(history, days_over(history, "c", moment(NOW))[0])
+    write(history, "c", rows_at([20 * DAY, 20 * DAY + HOUR]))
+    assert thin_history(history, **KEPT) == Retained(kept=2, thinned=2)
+    assert left(history, "c") == [20 * DAY, 20 * DAY + HOUR]
+    assert thin_history(history, **KEPT) == Retained(kept=2)
+
+
+def test_a_compacted_day_that_cannot_be_read_stays_until_it_is_too_old_and_is_named(history):
+    write(history, "c", rows_at([20 * DAY, 20 * DAY + 600]))
+    write(history, "d", rows_at([20 * DAY, 20 * DAY + 600]))
+    (day,) = days_over(history, "c", moment(NOW))
+    history.write_text(f"{day}/day-0001-00000000.parquet", "no Parquet")
+    found = thin_history(history, **KEPT)
+    assert found[:3] == (1, 1, 0), "of the other cluster"
+    assert "day-0001-00000000.parquet is no Parquet file" in found.problems[0]
+    assert thin_history(history, **{**KEPT, "now": moment(60 * DAY)}).problems == ()
+    assert (history / "cluster=c").directories() == []
+
+
+def test_killed_while_a_compacted_day_is_thinned_no_hour_is_lost(tmp_path):
+    local = Artifacts.at(tmp_path / "history")
+    times = [20 * DAY + at for at in (0, 600, HOUR, HOUR + 600)]
+    write(local, "c", rows_at(times))
+    (day,) = days_over(local, "c", moment(NOW))
+    compact_day(local, day)
+    for number in itertools.count():
+        copy = Artifacts.at(tmp_path / f"copy-{number}")
+        shutil.copytree(local.path, copy.path)
+        with suppress(KilledError):
+            with killed_at(number):
+                thin_history(watched(copy), **KEPT)
+            break
+        assert left(copy, "c") in (times, times[::2]), number
+        thin_history(copy, **KEPT)
+        assert left(copy, "c") == times[::2], number
+    assert number > 10
 
 
 def test_no_history_is_no_work(history):

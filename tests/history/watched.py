@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
+from itertools import count
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
@@ -73,3 +74,18 @@ def telling(before=None, read=None):
         yield
     finally:
         WatchedFileSystem.before, WatchedFileSystem.read = map(staticmethod, silent)
+
+
+class KilledError(BaseException):
+    """What no clean-up survives."""
+
+
+def killed_at(number):
+    """The process dies before its operation of this number, and does nothing from then on."""
+    done = count()
+
+    def before(operation, path):
+        if next(done) >= number:
+            raise KilledError
+
+    return telling(before)
