@@ -1,6 +1,6 @@
 """The loads of a long history, beside the plainest aggregates that Spark can run over the same files.
 
-    python -m bench.history [--rows 50000000] [--replication-factor 3] [--snapshots]
+    python -m bench.history [--rows 50000000] [--replication-factor 3] [--snapshots] [--directory DIR]
 
 A history is generated into a temporary directory, and removed at the end: partitions that are written at rates of their
 own, retention, and now and then a leader that changes. By default it is a history that was compacted: a file a day, of
@@ -59,11 +59,20 @@ DAY = timedelta(days=1)
 
 
 class Generated(NamedTuple):
-    """A history: its rows, the number of its files, and the end of its window."""
+    """A history: its rows, its files and their bytes, and the end of its last day."""
 
     rows: int
     files: int
+    bytes: int
     end: datetime
+
+    @classmethod
+    def found(cls, directory: Path) -> Generated:
+        """What is in a directory."""
+        files = sorted(directory.rglob("*.parquet"))
+        last = datetime.fromisoformat(files[-1].parent.name.removeprefix("day=")).replace(tzinfo=UTC)
+        rows = sum(pq.read_metadata(file).num_rows for file in files)
+        return cls(rows, len(files), sum(file.stat().st_size for file in files), last + DAY)
 
 
 def main() -> None:
@@ -72,32 +81,28 @@ def main() -> None:
     parser.add_argument("--replication-factor", type=int, default=3)
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--snapshots", action="store_true", help="a file for each snapshot, as before a compaction")
+    parser.add_argument("--directory", type=Path, help="keep the history here; if there is one, it is measured")
     options = parser.parse_args()
 
-    kind = "snapshot" if options.snapshots else "day"
-    needed, free = options.rows * BYTES_OF_A_ROW[kind], shutil.disk_usage(tempfile.gettempdir()).free
-    if free < needed:
-        raise SystemExit(f"{tempfile.gettempdir()} has {free / 1e9:.1f} GB free, needed are {needed / 1e9:.1f} GB")
-    with tempfile.TemporaryDirectory(prefix="kafka-rebalance-history-") as directory:
-        history = Artifacts.at(Path(directory))
-        begun = time.perf_counter()
-        if options.snapshots:
-            count = max(2, options.rows // SNAPSHOT_ROWS)
-            rows = generate(history, count, options.replication_factor)
-            generated = Generated(rows, count, START + count * SNAPSHOTS_APART)
-        else:
-            generated = generate_days(history, options.rows, options.replication_factor)
-        bytes_ = sum(file.stat().st_size for file in Path(directory).rglob("*.parquet"))
-        print(
-            f"{generated.rows:,} rows in {generated.files} files, one for each {kind}, {bytes_ / 1e6:,.0f} MB, "
-            f"generated in {time.perf_counter() - begun:.0f} s",
-            flush=True,
-        )
+    with tempfile.TemporaryDirectory(prefix="kafka-rebalance-history-") as temporary:
+        directory = options.directory or Path(temporary)
+        history = Artifacts.at(directory)
+        if not (directory / "cluster=bench").exists():
+            needed = options.rows * BYTES_OF_A_ROW["snapshot" if options.snapshots else "day"]
+            free = shutil.disk_usage(directory.parent).free
+            if free < needed:
+                raise SystemExit(f"{directory} has {free / 1e9:.1f} GB free, needed are {needed / 1e9:.1f} GB")
+            if options.snapshots:
+                generate(history, max(2, options.rows // SNAPSHOT_ROWS), options.replication_factor)
+            else:
+                generate_days(history, options.rows, options.replication_factor)
+        generated = Generated.found(directory)
+        print(f"{generated.rows:,} rows in {generated.files} files, {generated.bytes / 1e6:,.0f} MB", flush=True)
         measure(history, generated, options.repetitions)
 
 
-def generate(history: Artifacts, snapshots: int, replication_factor: int) -> int:
-    """Write a history of single snapshots; returns its number of rows."""
+def generate(history: Artifacts, snapshots: int, replication_factor: int) -> None:
+    """Write a history of single snapshots."""
     chance = np.random.default_rng(1)
     partitions = SNAPSHOT_ROWS // replication_factor
     replicas = partitions * replication_factor
@@ -132,10 +137,9 @@ def generate(history: Artifacts, snapshots: int, replication_factor: int) -> int
             "log_dir": log_dir,
         }
         append_sample(history, "bench", pa.table(columns, schema=WITHOUT_GROUPS), taken_at)
-    return replicas * snapshots
 
 
-def generate_days(history: Artifacts, rows: int, replication_factor: int) -> Generated:
+def generate_days(history: Artifacts, rows: int, replication_factor: int) -> None:
     """Write a history as compaction leaves it, a file a day, without the single snapshots that it was made of."""
     chance = np.random.default_rng(1)
     moments = DAY // COMPACTED_APART
@@ -159,7 +163,6 @@ def generate_days(history: Artifacts, rows: int, replication_factor: int) -> Gen
                 end[some] = ends[:, -1]
                 table = _day_rows(taken, some, ends, record[some, None], replication_factor)
                 writer.write_table(table, row_group_size=table.num_rows)
-    return Generated(days * moments * COMPACTED_PARTITIONS * replication_factor, days, START + days * DAY)
 
 
 def _day_rows(taken: list[datetime], numbers: Grid, ends: Grid, record: Grid, replication_factor: int) -> pa.Table:

@@ -223,7 +223,7 @@ def moments_in(day_file: pq.ParquetFile, name: str) -> list[datetime]:
     """The moments that an open day file has, by time; ``name`` it for whoever reads that it has none."""
     try:
         found = json.loads((day_file.metadata.metadata or {})[MOMENTS])
-        return [datetime.strptime(one, MOMENT).replace(tzinfo=UTC) for one in found]
+        return [datetime.fromisoformat(one) for one in found]  # some ten times as fast as by a format
     except (KeyError, ValueError) as error:
         raise InvalidInputError(f"{name} does not say which moments it has: it is no file of a history") from error
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import FileMissingError
-from rebalance_lib.history.dataset import HistoryFile, is_day_file, located, moments_in
+from rebalance_lib.history.dataset import LISTINGS, HistoryFile, is_day_file, located, moments_in
 from rebalance_lib.history.intervals import Flags, Ints
 from rebalance_lib.history.reads import Committed
 from rebalance_lib.history.series import Samples
@@ -39,6 +39,7 @@ class ShareReader:
         self.groups = Names()
         self._history = history
         self._share = share
+        self._wanted = {file.taken_at for file in share.files}
         self._read: dict[datetime, Samples] = {}  # what is read already of moments to come
 
     def samples(self) -> Iterator[tuple[datetime, Samples]]:
@@ -51,13 +52,12 @@ class ShareReader:
                 yield file.taken_at, samples
 
     def _read_file(self, file: HistoryFile) -> None:
-        try:
-            self._read_moments(file)
-        except FileMissingError:
-            there = located(self._history, file)
-            if there is None:
-                raise
-            self._read_moments(there)
+        for _ in range(LISTINGS - 1):
+            try:
+                return self._read_moments(file)
+            except FileMissingError:
+                file = located(self._history, file) or file
+        return self._read_moments(file)
 
     def _read_moments(self, file: HistoryFile) -> None:
         """Read one moment, and of a day file those of the share that come after it."""
@@ -66,8 +66,8 @@ class ShareReader:
             numbers, columns = row_groups_of(parquet, self._share, name), columns_of(parquet)
             at_once, moments, places = [numbers] if numbers else [], [file.taken_at], None
             if is_day_file(file.name):
-                to_come = {one.taken_at for one in self._share.files if one.taken_at >= file.taken_at}
-                moments = [moment for moment in moments_in(parquet, name) if moment in to_come]
+                known = moments_in(parquet, name)
+                moments = [moment for moment in known if moment >= file.taken_at and moment in self._wanted]
                 at_once, columns, places = [[number] for number in numbers], [TAKEN_AT, *columns], places_of(moments)
             parts = [
                 self._rows(parquet.read_row_groups(some, columns=columns, use_threads=False), places)
@@ -223,5 +223,5 @@ def second_of_day(taken_at: pa.ChunkedArray, rows: Ints) -> Ints:
 
 
 def _ints(column: pa.ChunkedArray) -> Ints:
-    values: Ints = pc.fill_null(column, UNKNOWN).to_numpy()
+    values: Ints = (pc.fill_null(column, UNKNOWN) if column.null_count else column).to_numpy()
     return values

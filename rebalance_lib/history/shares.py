@@ -15,14 +15,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.errors import FileMissingError, InvalidInputError
 from rebalance_lib.history.dataset import HISTORY, HistoryFile, is_day_file, located, moments_in
 from rebalance_lib.topology import TopicPartition
 
 COLUMNS = ["topic", "partition", "leader", "size_bytes", "start_offset", "end_offset"]
 TAKEN_AT = "taken_at"  # read of files with several moments alone
 COMMITTED = "committed"  # a column that files of older versions lack
-SAMPLES_OF_A_SHARE = 3_000_000  # some 250 MB in a task, and some 150 MB where each snapshot is a file of its own
+SAMPLES_OF_A_SHARE = 6_000_000  # some 150 MB in a task
+SAMPLES_OF_A_FILE = 1_500_000  # of a share, some 100 MB more: a day file's are held until their moments are due
 SAMPLES_WORTH_A_TASK = 200_000
 AFTER_ALL = 2**31  # above every partition number
 
@@ -52,27 +53,51 @@ def shares_of(history: Artifacts, cluster_id: str, files: Sequence[HistoryFile],
     """
     if not files:
         return []
-    whole = Share(cluster_id, tuple(files))
-    newest = located(history, files[-1]) or files[-1]
-    with history.open_parquet(newest.name) as parquet:
-        name = f"{history.uri}/{newest.name}"
-        where = check_columns(parquet.schema_arrow, name)
-        groups = [parquet.metadata.row_group(n) for n in range(parquet.num_row_groups)]
-        moments = len(moments_in(parquet, name)) if is_day_file(newest.name) else 1
-        samples = _leaders(parquet) * len(files) // moments
-    rounds = -(-samples // (SAMPLES_OF_A_SHARE * tasks))
+    try:
+        newest = _newest(history, files[-1])
+    except FileMissingError:  # since it was listed, it was compacted
+        newest = _newest(history, located(history, files[-1]) or files[-1])
+    samples = newest.leaders * len(files) // newest.moments
+    at_once = min(newest.leaders, samples)
+    rounds = max(-(-samples // (SAMPLES_OF_A_SHARE * tasks)), -(-at_once // (SAMPLES_OF_A_FILE * tasks)))
     count = rounds * tasks if samples > SAMPLES_WORTH_A_TASK else 1
     cuts: set[TopicPartition] = set()
-    rows, all_rows = 0, sum(group.num_rows for group in groups)
-    for group in groups:
-        if rows * count // all_rows > len(cuts) and (found := _range_of(group, where)):
-            cuts.add(found[0])
-        rows += group.num_rows
+    rows, all_rows = 0, sum(group.rows for group in newest.groups)
+    for group in newest.groups:
+        if rows * count // all_rows > len(cuts) and group.first:
+            cuts.add(group.first)
+        rows += group.rows
+    whole = Share(cluster_id, tuple(files))
     return [whole._replace(low=low, high=high) for low, high in pairwise([None, *sorted(cuts), None])]
 
 
+class _RowGroup(NamedTuple):
+    """How many rows it has, and a partition that none of them is below; None where nothing tells."""
+
+    rows: int
+    first: TopicPartition | None
+
+
+class _Newest(NamedTuple):
+    """What the newest file says about all: rows of leaders, about, its moments and its row groups."""
+
+    leaders: int
+    moments: int
+    groups: list[_RowGroup]
+
+
+def _newest(history: Artifacts, file: HistoryFile) -> _Newest:
+    name = f"{history.uri}/{file.name}"
+    with history.open_parquet(file.name) as parquet:
+        where, metadata = check_columns(parquet.schema_arrow, name), parquet.metadata
+        moments = len(moments_in(parquet, name)) if is_day_file(file.name) else 1
+        groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)]
+        found = [_RowGroup(group.num_rows, (_range_of(group, where) or (None,))[0]) for group in groups]
+        return _Newest(_leaders(parquet), moments, found)
+
+
 def _leaders(parquet: pq.ParquetFile) -> int:
-    """About how many rows are of leaders: as many of all as of the first row group."""
+    """About how many rows are of leaders: as large a part of all as of the first row group."""
     if not parquet.num_row_groups:
         return 0
     first = parquet.read_row_group(0, columns=["leader"], use_threads=False)

@@ -99,6 +99,8 @@ def test_rows_are_in_the_order_of_partitions_and_of_time_and_any_tool_reads_them
     found = [(row["topic"], row["partition"], row["taken_at"], row["broker"]) for row in table.to_pylist()]
     assert found == sorted(found)
     assert set(table["cluster"].to_pylist()) == {"c"}
+    write(local, "c", {450: ROWS[400]})
+    assert pq.read_table(local.path).num_rows == table.num_rows + len(ROWS[400])
 
 
 def test_a_large_day_is_merged_in_parts_and_row_groups_have_whole_topics(local, monkeypatch):
