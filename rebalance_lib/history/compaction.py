@@ -11,8 +11,8 @@ Nothing is lost, doubled or torn if it dies at any moment, if two do it at once,
 No file is ever overwritten, and one only goes if each of its moments is in a file that is later in the order of names
 (`dataset.day_file_order`), in which files of one moment are first. So of two that remove each other's files at the same
 moment, one finds itself too early: of each moment, the last file that has it never goes. Between 2 and 4 a moment is in
-two files, and readers take it from the last one. If it dies there, the next run finds that the last day file has
-everything, and does 4 alone.
+two files, and readers take it from the last one; 3 takes longer than a listing, so that none can miss both. If it dies
+there, the next run finds that the last day file has everything, and does 4 alone.
 
 A snapshot that is appended to a day after that is read beside the day file, and merged by the next run. A file that
 cannot be read stays as it is, and is named; the others are compacted.
