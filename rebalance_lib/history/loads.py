@@ -33,10 +33,10 @@ between two snapshots looks like the old one. With one sample there is no interv
 
 Method. A task has a *share*: a cluster's moments in the window, and the partitions from one to another. It reads the
 row groups of each file that can hold them (`reading`), takes the samples in the order of time, keeps the last one of
-each partition in arrays, and notes one array of rates per moment. Moments of a cluster mostly have the same partitions
-in the same order, which one comparison of arrays tells; only where it fails are partitions looked up. Nothing is
-shuffled, and nothing sorted but the samples of a day file by their moments, and the rates of a single partition, for
-their percentile.
+each partition in arrays, and notes the rates of each moment. Moments of a cluster mostly have the same partitions in
+the same order, which one comparison of arrays tells: those of a day file are then taken in together, and only where it
+fails are partitions looked up. Nothing is shuffled, and nothing is sorted but the samples of a day file by their
+moments, and the rates of a single partition, for their percentile.
 
 Example, one partition, seconds and bytes:
 
@@ -123,8 +123,8 @@ class _Found(NamedTuple):
 def _read(history: Artifacts, share: Share, series: Series) -> _Found:
     """Take a share's samples into a series, in the order of time."""
     reader = ShareReader(history, share)
-    for taken_at, samples in reader.samples():
-        series.add(taken_at.timestamp(), samples)
+    for samples in reader.samples():
+        series.add(samples)
     return _Found(share.cluster_id, reader, series)
 
 
