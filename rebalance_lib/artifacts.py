@@ -32,19 +32,20 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rebalance_lib.clock import SYSTEM, Clock
-from rebalance_lib.errors import InvalidInputError, RebalanceError
+from rebalance_lib.errors import FileMissingError, InvalidInputError, RebalanceError
 from rebalance_lib.file_lock import file_lock
 from rebalance_lib.json_text import indented
 from rebalance_lib.storage import Place, locate, scheme_of
@@ -149,17 +150,21 @@ class Artifacts:
         pq.write_table(table, sink, compression="zstd")
         self.write_bytes(name, sink.getvalue().to_pybytes())
 
-    def open_parquet(self, name: str, *, read_dictionary: Sequence[str] = ()) -> pq.ParquetFile:
-        """A Parquet file, to read some of its columns and row groups; close it, or use it as a context manager.
+    @contextmanager
+    def open_parquet(self, name: str, *, read_dictionary: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
+        """A Parquet file, to read some of its columns and row groups; what goes wrong meanwhile names it.
 
         Args:
             name: The file.
             read_dictionary: Columns of strings to read as they are stored, as numbers into a list of values.
         """
-        with self._reached("read", name) as place:
-            return pq.ParquetFile(
+        with (
+            self._reached("read", name) as place,
+            pq.ParquetFile(
                 f"{place.path}/{name}", filesystem=place.filesystem, read_dictionary=list(read_dictionary)
-            )
+            ) as parquet,
+        ):
+            yield parquet
 
     def write_bytes(self, name: str, data: bytes, *, durable: bool = False) -> None:
         """Write a file; it appears whole or not at all, and if ``durable``, it survives the crash of the machine."""
@@ -168,16 +173,38 @@ class Artifacts:
             if place.is_object_store:
                 place.filesystem.pipe_file(target, data)
                 return
-            directory, base = target.rsplit("/", 1)
-            # What starts with an underscore is no data to Spark, which may be reading the directory right now.
-            temporary = f"{directory}/_{base}.{uuid.uuid4().hex[:8]}.tmp"
-            place.filesystem.makedirs(directory, exist_ok=True)
+            temporary = _make_hidden(place, target)
             place.filesystem.pipe_file(temporary, data)
-            if durable and self.is_local:
-                _fsync(temporary)
-            place.filesystem.mv(temporary, target)
-            if durable and self.is_local:
-                _fsync(directory)
+            self._show(place, temporary, target, durable=durable)
+
+    @contextmanager
+    def open_writer(self, name: str) -> Iterator[IO[bytes]]:
+        """A file to write piece by piece; it appears whole at the end, as if ``durable``, or not at all."""
+        with self._reached("written", name) as place:
+            target = f"{place.path}/{name}"
+            if place.is_object_store:
+                with tempfile.NamedTemporaryFile() as local:
+                    yield local
+                    local.flush()
+                    place.filesystem.put_file(local.name, target)
+                return
+            temporary = _make_hidden(place, target)
+            try:
+                with place.filesystem.open(temporary, "wb") as file:
+                    yield file
+                self._show(place, temporary, target, durable=True)
+            except BaseException:
+                with suppress(FileNotFoundError):
+                    place.filesystem.rm(temporary)
+                raise
+
+    def _show(self, place: Place, temporary: str, target: str, *, durable: bool) -> None:
+        """Let a file that was written under a hidden name appear."""
+        if durable and self.is_local:
+            _fsync(temporary)
+        place.filesystem.mv(temporary, target)
+        if durable and self.is_local:
+            _fsync(target.rsplit("/", 1)[0])
 
     def staging(self) -> Artifacts:
         """A fresh directory beside this one, to be filled and then published."""
@@ -264,7 +291,7 @@ class Artifacts:
         except FileNotFoundError as error:
             if what == "written":
                 raise RebalanceError(f"{uri} cannot be written: {error.strerror or error}") from error
-            raise InvalidInputError(f"{uri} is missing: did the step that writes it succeed?") from error
+            raise FileMissingError(f"{uri} is missing: did the step that writes it succeed?") from error
         except pa.ArrowInvalid as error:
             raise InvalidInputError(f"{uri} is no Parquet file: {error}") from error
         except OSError as error:
@@ -274,6 +301,13 @@ class Artifacts:
                 raise
             # Clients of object stores have errors of their own: no credentials, no such host.
             raise RebalanceError(f"{uri} cannot be {what}: {type(error).__name__}: {error}") from error
+
+
+def _make_hidden(place: Place, target: str) -> str:
+    """A name beside a file's own, in a directory that is there; to Spark, which may be reading it, it is no data."""
+    directory, base = target.rsplit("/", 1)
+    place.filesystem.makedirs(directory, exist_ok=True)
+    return f"{directory}/_{base}.{uuid.uuid4().hex[:8]}.tmp"
 
 
 def _fsync(path: str) -> None:

@@ -11,6 +11,10 @@ class InvalidInputError(RebalanceError):
     """A value given by a person or read from a file is not acceptable; nothing was done."""
 
 
+class FileMissingError(InvalidInputError):
+    """A file that is to be read is not there, or no longer."""
+
+
 class PlanFormatError(InvalidInputError):
     """A reassignment or topics-to-move JSON is not what Kafka accepts; the message names the entry."""
 

@@ -15,7 +15,7 @@ import pytest
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.clock import Clock
-from rebalance_lib.errors import InvalidInputError, RebalanceError
+from rebalance_lib.errors import FileMissingError, InvalidInputError, RebalanceError
 from rebalance_lib.file_lock import InUseError
 
 PLAN_FILES = {"plan.json": "{}", "summary.json": "1", "candidates/full/plan.json": "{}"}
@@ -70,17 +70,41 @@ def test_a_second_write_replaces_the_first(artifacts):
     assert artifacts.names() == ["a"]
 
 
-@pytest.mark.parametrize("read", ["read_text", "read_json", "read_table", "open_parquet"])
+def opened(artifacts, name):
+    with artifacts.open_parquet(name) as parquet:
+        return parquet.read()
+
+
+@pytest.mark.parametrize("read", [Artifacts.read_text, Artifacts.read_json, Artifacts.read_table, opened])
 def test_a_missing_file_is_named(artifacts, read):
-    with pytest.raises(InvalidInputError, match=r"nothing\.here is missing"):
-        getattr(artifacts, read)("nothing.here")
+    with pytest.raises(FileMissingError, match=r"nothing\.here is missing"):
+        read(artifacts, "nothing.here")
 
 
-@pytest.mark.parametrize("read", ["read_table", "open_parquet"])
+@pytest.mark.parametrize("read", [Artifacts.read_table, opened])
 def test_what_is_no_parquet_file_is_named(artifacts, read):
     artifacts.write_text("a.parquet", "no Parquet")
     with pytest.raises(InvalidInputError, match=r"a\.parquet is no Parquet file"):
-        getattr(artifacts, read)("a.parquet")
+        read(artifacts, "a.parquet")
+
+
+def test_a_parquet_file_that_is_torn_inside_is_named_while_it_is_read(artifacts):
+    artifacts.write_table("a.parquet", pa.table({"x": range(1000)}))
+    whole = artifacts.read_bytes("a.parquet")
+    artifacts.write_bytes("a.parquet", whole[:4] + bytes(100) + whole[104:])
+    with pytest.raises(RebalanceError, match=r"a\.parquet (is no Parquet file|cannot be read)"):
+        opened(artifacts, "a.parquet")
+
+
+def test_a_file_that_is_written_in_pieces_appears_whole_or_not_at_all(artifacts):
+    with artifacts.open_writer("deep/a") as file:
+        file.write(b"one, ")
+        assert [name for name in (artifacts / "deep").names() if not name.startswith("_")] == []
+        file.write(b"two")
+    with suppress(InvalidInputError), artifacts.open_writer("deep/b") as file:
+        file.write(artifacts.read_bytes("not there"))
+    assert artifacts.read_text("deep/a") == "one, two"
+    assert (artifacts / "deep").names() == ["a"]
 
 
 def test_publishing_replaces_what_stood_there(artifacts):

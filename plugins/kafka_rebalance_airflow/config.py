@@ -57,9 +57,9 @@ def keep_history() -> timedelta:
     return _days("keep_history_days", 30)
 
 
-def compact_history_after() -> timedelta:
-    """From which age one snapshot an hour is enough: ``compact_history_after_days``, or 2 days."""
-    return _days("compact_history_after_days", 2)
+def thin_history_after() -> timedelta:
+    """From which age one snapshot an hour is enough: ``thin_history_after_days``, or 2 days."""
+    return _days("thin_history_after_days", 2)
 
 
 def _days(option: str, default: float) -> timedelta:

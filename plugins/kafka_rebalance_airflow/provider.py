@@ -139,7 +139,7 @@ def _options() -> dict[str, Any]:
         ),
         "keep_runs_days": _option("For how many days the artifacts of a run are kept.", "integer", "90", "30"),
         "keep_history_days": _option("For how many days the history of a cluster is kept.", "integer", "30", "365"),
-        "compact_history_after_days": _option(
+        "thin_history_after_days": _option(
             "After how many days one snapshot of each hour is enough.", "integer", "2", "7"
         ),
     }

@@ -1,5 +1,6 @@
 """What the clusters were over time, and what that says about the load of each partition."""
 
+from rebalance_lib.history.compaction import Compacted, compact_day, days_over
 from rebalance_lib.history.dataset import (
     HISTORY,
     HistoryFile,
@@ -9,7 +10,7 @@ from rebalance_lib.history.dataset import (
     files_between,
     sample_of,
 )
-from rebalance_lib.history.loads import GROUP_READS, LOADS, Share, read_group_reads, read_loads, shares_of
+from rebalance_lib.history.loads import GROUP_READS, LOADS, read_group_reads, read_loads
 from rebalance_lib.history.planned import (
     PLANNED_LOADS,
     LoadOptions,
@@ -22,13 +23,15 @@ from rebalance_lib.history.planned import (
 from rebalance_lib.history.prometheus import Prometheus, Queries, import_history, read_samples
 from rebalance_lib.history.prometheus_api import Credentials
 from rebalance_lib.history.prometheus_series import Labels
-from rebalance_lib.history.retention import Retained, compact_history
+from rebalance_lib.history.retention import Retained, thin_history
+from rebalance_lib.history.shares import Share, shares_of
 
 __all__ = [
     "GROUP_READS",
     "HISTORY",
     "LOADS",
     "PLANNED_LOADS",
+    "Compacted",
     "Credentials",
     "HistoryFile",
     "Labels",
@@ -41,7 +44,8 @@ __all__ = [
     "append_sample",
     "append_snapshot",
     "clusters",
-    "compact_history",
+    "compact_day",
+    "days_over",
     "files_between",
     "group_reads",
     "import_history",
@@ -52,5 +56,6 @@ __all__ = [
     "read_samples",
     "sample_of",
     "shares_of",
+    "thin_history",
     "window_until",
 ]

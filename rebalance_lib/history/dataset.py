@@ -2,13 +2,17 @@
 
     history/cluster=PwnVvJcCTeWGnoYIFvmhSQ/day=2026-11-16/2026-11-16T095807Z.parquet
 
-One file is one cluster at one moment, and its name is the moment, in UTC: a window is a listing of a few directories,
-and no file outside it is opened. Directories are named as Hive and Spark name them, so that any tool that reads Parquet
-sees the columns ``cluster`` and ``day`` too; what is no good in a path is percent-encoded, as Spark does.
+A snapshot is appended as a file of its own, whose name is the moment, in UTC: a window is a listing of a few
+directories, and no file outside it is opened. Directories are named as Hive and Spark name them, so that any tool that
+reads Parquet sees the columns ``cluster`` and ``day`` too; what is no good in a path is percent-encoded, as Spark does.
 
-Rows are sorted by topic, partition and position, and a row group holds whole topics, or part of a single one, so that a
-reader of some partitions skips the other groups by the statistics in the file. A file appears whole or not at all, and
-a snapshot that is appended again changes nothing.
+Of a day that is over, `compaction` makes one file, ``day-0001-1a2b3c4d.parquet``, which says in its metadata which
+moments it has. While it does, a moment may be in several files. `files_of_day` gives each once, from the day file that
+is last by its name, and from its own file if it is in none.
+
+Rows are sorted by topic, partition, moment and position, and a row group holds whole topics, or part of a single one,
+so that a reader of some partitions skips the other groups by the statistics in the file. A file appears whole or not at
+all, and a snapshot that is appended again changes nothing.
 
 What consumer groups had committed stands in the leader's row of each partition, so that who reads a partition reads its
 groups with it, and nothing is joined: an empty list where no group had committed anything, null where the groups were
@@ -21,10 +25,11 @@ read one record, is the one file above, with the two rows ``orders 0 0 2 leader 
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -33,7 +38,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.errors import FileMissingError, InvalidInputError
 from rebalance_lib.topology import REPLICAS, Groups, Snapshot
 
 COMMITTED = pa.struct([pa.field("group", pa.string(), nullable=False), pa.field("offset", pa.int64(), nullable=False)])
@@ -60,15 +65,19 @@ REPEATED = [
     "log_dir",
     "committed.list.element.group",
 ]  # worth a dictionary; the other columns are nearly all different
+PARQUET: dict[str, Any] = {"compression": "zstd", "use_dictionary": REPEATED}
 MOMENT = "%Y-%m-%dT%H%M%SZ"
 FILE = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z\.parquet")
+DAY_FILE = re.compile(r"day-(\d{4,9})-[0-9a-f]{8}\.parquet")
+MOMENTS = b"kafka_rebalance.moments"  # in a day file's metadata: its moments as JSON, named as files are
+LISTINGS = 5  # of a directory in which files come and go
 CLUSTER = "cluster="
 DAY = re.compile(r"day=\d{4}-\d\d-\d\d")
 LONGEST_NAME = 240  # bytes of a directory's name that every file system takes
 
 
 class HistoryFile(NamedTuple):
-    """One cluster at one moment: the file's name in the history, and the moment."""
+    """One cluster at one moment: the name in the history of the file that has it, and the moment."""
 
     name: str
     taken_at: datetime
@@ -89,17 +98,24 @@ def append_sample(history: Artifacts, cluster_id: str, rows: pa.Table, taken_at:
         taken_at: The moment; the history counts in whole seconds.
     """
     file = _file(cluster_id, taken_at)
-    if not history.exists(file.name):
-        if "committed" not in rows.column_names:
-            rows = rows.append_column("committed", pa.nulls(rows.num_rows, HISTORY.field("committed").type))
-        order = [(name, "ascending") for name in ("topic", "partition", "position", "broker")]
-        rows = rows.cast(HISTORY).sort_by(order).combine_chunks()
-        sink = pa.BufferOutputStream()
-        with pq.ParquetWriter(sink, HISTORY, compression="zstd", use_dictionary=REPEATED) as writer:
-            for begin, end in pairwise(_row_groups(rows)):
-                writer.write_table(rows.slice(begin, end - begin), row_group_size=end - begin)
-        history.write_bytes(file.name, sink.getvalue().to_pybytes())
+    if (there := located(history, file)) is not None:
+        return there
+    order = [(name, "ascending") for name in ("topic", "partition", "position", "broker")]
+    rows = with_committed(rows).cast(HISTORY).sort_by(order).combine_chunks()
+    size = min(max(-(-rows.num_rows // ROW_GROUPS), SMALLEST_GROUP), LARGEST_GROUP)
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, HISTORY, **PARQUET) as writer:
+        for begin, end in pairwise(row_groups(rows, size)):
+            writer.write_table(rows.slice(begin, end - begin), row_group_size=end - begin)
+    history.write_bytes(file.name, sink.getvalue().to_pybytes())
     return file
+
+
+def with_committed(rows: pa.Table) -> pa.Table:
+    """The rows in the order of `HISTORY`, with nulls for a column ``committed`` that they lack."""
+    if "committed" not in rows.column_names:
+        rows = rows.append_column("committed", pa.nulls(rows.num_rows, HISTORY.field("committed").type))
+    return rows.select(HISTORY.names)
 
 
 def sample_of(snapshot: Snapshot, groups: Groups | None = None) -> pa.Table:
@@ -147,7 +163,7 @@ def clusters(history: Artifacts) -> list[str]:
 
 
 def files_between(history: Artifacts, cluster_id: str, start: datetime, end: datetime) -> list[HistoryFile]:
-    """The files of a cluster in the window, its start included and its end not, by time."""
+    """The moments of a cluster in the window, its start included and its end not, by time, each with its file."""
     start, end = utc(start, "the window's start"), utc(end, "the window's end")
     if start >= end:
         raise InvalidInputError(f"the window from {start.isoformat()} to {end.isoformat()} is empty: swap its ends?")
@@ -163,17 +179,57 @@ def files_between(history: Artifacts, cluster_id: str, start: datetime, end: dat
 
 
 def files_of_day(history: Artifacts, directory: str) -> list[HistoryFile]:
-    """The files in a directory of the history, by time; what else is there is none of them."""
-    return [
-        HistoryFile(f"{directory}/{name}", datetime.strptime(name, f"{MOMENT}.parquet").replace(tzinfo=UTC))
-        for name in (history / directory).files()
-        if FILE.fullmatch(name)
-    ]
+    """The moments in a directory of the history, each once, by time; what else is there is none of them."""
+    for _ in range(LISTINGS - 1):
+        try:
+            return _files_of_day(history, directory)
+        except FileMissingError:
+            continue  # it was listed, and a newer one is in its place by now
+    return _files_of_day(history, directory)
 
 
-def _row_groups(rows: pa.Table) -> list[int]:
-    """Where row groups begin, and the end: at topics, and within those that are too large at partitions."""
-    size = min(max(-(-rows.num_rows // ROW_GROUPS), SMALLEST_GROUP), LARGEST_GROUP)
+def _files_of_day(history: Artifacts, directory: str) -> list[HistoryFile]:
+    names = (history / directory).files()
+    found = {moment_named(name): name for name in names if FILE.fullmatch(name)}
+    for name in sorted(filter(DAY_FILE.fullmatch, names), key=day_file_order):
+        with history.open_parquet(f"{directory}/{name}") as parquet:
+            found |= dict.fromkeys(moments_in(parquet, f"{history.uri}/{directory}/{name}"), name)
+    return [HistoryFile(f"{directory}/{name}", moment) for moment, name in sorted(found.items())]
+
+
+def located(history: Artifacts, file: HistoryFile) -> HistoryFile | None:
+    """The same moment in the file that it is in by now; None where it is gone."""
+    directory = file.name.rpartition("/")[0]
+    return next((one for one in files_of_day(history, directory) if one.taken_at == file.taken_at), None)
+
+
+def is_day_file(name: str) -> bool:
+    """Whether a file of the history has more than one moment, by its name."""
+    return DAY_FILE.fullmatch(name.rpartition("/")[2]) is not None
+
+
+def day_file_order(name: str) -> tuple[int, str]:
+    """By what files of a day are in order: files of one moment, then day files by their numbers."""
+    found = DAY_FILE.fullmatch(name.rpartition("/")[2])
+    return (int(found[1]) if found else 0, name)
+
+
+def moment_named(name: str) -> datetime:
+    """The moment of a file that has one."""
+    return datetime.strptime(name, f"{MOMENT}.parquet").replace(tzinfo=UTC)
+
+
+def moments_in(day_file: pq.ParquetFile, name: str) -> list[datetime]:
+    """The moments that an open day file has, by time; ``name`` it for whoever reads that it has none."""
+    try:
+        found = json.loads((day_file.metadata.metadata or {})[MOMENTS])
+        return [datetime.fromisoformat(one) for one in found]  # some ten times as fast as by a format
+    except (KeyError, ValueError) as error:
+        raise InvalidInputError(f"{name} does not say which moments it has: it is no file of a history") from error
+
+
+def row_groups(rows: pa.Table, size: int) -> list[int]:
+    """Where row groups of about this size begin, and the end: at topics, and within larger ones at partitions."""
     topics = rows["topic"].combine_chunks().dictionary_encode().indices.to_numpy()
     partitions = rows["partition"].to_numpy()
     new_topic = topics[1:] != topics[:-1]

@@ -1,19 +1,26 @@
 """Sums and percentiles over intervals, on arrays: what `series` and `reads` are made of.
 
 Whatever is measured has a column: a partition in `series`, a partition as one group reads it in `reads`. Columns stand
-in the order of their first appearance. Of each moment one array is kept, as long as there were columns then; what has
-no value has NaN.
+in the order of their first appearance. Values come in *grids*, a row for each of some moments that follow each other,
+mostly those of a day, and are kept as they came, as wide as there were columns then; what has no value has NaN. Sums
+are those of one moment after the other, to the last digit, however many come at once.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 
 Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+IntGrid = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+FloatGrid = np.ndarray[tuple[int, int], np.dtype[np.float64]]
+FlagGrid = np.ndarray[tuple[int, int], np.dtype[np.bool_]]
 PERCENTILE = 0.95
 BLOCK = 4096  # columns sorted at a time
+FEW_RANKS = 16  # of all columns: mostly each has as many values, and to find two ranks takes a quarter of sorting all
 
 
 class Columns:
@@ -42,21 +49,22 @@ class Intervals:
     """Bytes and seconds of all kept intervals, the rate of each, and the rate of the last."""
 
     def __init__(self) -> None:
-        self._rates: list[Floats] = []
+        self._rates: list[FloatGrid] = []
         self._bytes: Floats = np.empty(0)
         self._seconds: Floats = np.empty(0)
         self._last: Floats = np.empty(0)
 
-    def add(self, columns: Ints | slice, count: int, amount: Floats, seconds: Floats) -> None:
-        """Take in one interval each of some of ``count`` columns; it is not kept where its amount is NaN."""
+    def add(self, columns: Ints | slice, count: int, amount: FloatGrid, seconds: FloatGrid) -> None:
+        """Take in intervals of some of ``count`` columns; one is not kept where its amount is NaN."""
         self._bytes, self._seconds = (padded(total, count, 0.0) for total in (self._bytes, self._seconds))
         self._last = padded(self._last, count, np.nan)
         known = ~np.isnan(amount)
         if known.any():
             rate = amount / seconds
-            self._bytes[columns] += np.where(known, amount, 0.0)
-            self._seconds[columns] += np.where(known, seconds, 0.0)
-            self._last[columns] = np.where(known, rate, self._last[columns])
+            self._bytes[columns] = _added(self._bytes[columns], np.where(known, amount, 0.0))
+            self._seconds[columns] = _added(self._seconds[columns], np.where(known, seconds, 0.0))
+            row = last_row(known)
+            self._last[columns] = np.where(row >= 0, rate[row, np.arange(len(row))], self._last[columns])
             self._rates.append(spread(columns, count, rate))
 
     def mean(self, count: int) -> Floats:
@@ -74,32 +82,49 @@ class Intervals:
         return padded(self._last, count, np.nan)
 
 
-def percentile(rows: list[Floats], count: int) -> Floats:
+def _added(total: Floats, rows: FloatGrid) -> Floats:
+    """The total and all rows, in this order: a sum over a column would be another one in its last digit."""
+    added: Floats = np.add.accumulate(np.vstack([total, rows]))[-1]
+    return added
+
+
+def last_row(known: FlagGrid) -> Ints:
+    """By column: the last row in which it is known; -1 where it never is."""
+    rows: Ints = np.where(known, np.arange(len(known))[:, None], -1).max(axis=0)
+    return rows
+
+
+def percentile(grids: list[FloatGrid], count: int) -> Floats:
     """The 95th percentile of each of ``count`` columns over what is not NaN in it; NaN where nothing is.
 
-    Rows may be shorter than the others: what is missing at their ends is NaN.
+    Grids may be narrower than the others: what is missing at their right is NaN.
     """
     found = np.full(count, np.nan)
-    for begin in range(0, count if rows else 0, BLOCK):
+    ends = np.cumsum([0, *map(len, grids)])
+    for begin in range(0, count if grids else 0, BLOCK):
         width = min(BLOCK, count - begin)
-        values = np.full((width, len(rows)), np.nan)
-        for n, row in enumerate(rows):
-            part = row[begin : begin + width]
-            values[: len(part), n] = part
-        values.sort(axis=1)  # NaN goes to the end
+        values = np.full((width, ends[-1]), np.nan)
+        for (first, last), grid in zip(pairwise(ends), grids, strict=True):
+            part = grid[:, begin : begin + width]
+            values[: part.shape[1], first:last] = part.T
         rank = PERCENTILE * (np.maximum(np.count_nonzero(~np.isnan(values), axis=1), 1) - 1)
-        below = np.floor(rank).astype(np.intp)
-        low, high = (np.take_along_axis(values, n[:, None], 1)[:, 0] for n in (below, np.ceil(rank).astype(np.intp)))
+        below, above = np.floor(rank).astype(np.intp), np.ceil(rank).astype(np.intp)
+        wanted = np.unique([below, above])
+        if len(wanted) <= FEW_RANKS:
+            values.partition(wanted, axis=1)
+        else:
+            values.sort(axis=1)  # NaN goes to the end, in both
+        low, high = (np.take_along_axis(values, n[:, None], 1)[:, 0] for n in (below, above))
         found[begin : begin + width] = low + (high - low) * (rank - below)
     return found
 
 
-def spread(columns: Ints | slice, count: int, values: Floats) -> Floats:
-    """One value for each of ``count`` columns: these in their columns, NaN elsewhere."""
+def spread(columns: Ints | slice, count: int, values: FloatGrid) -> FloatGrid:
+    """A value for each of ``count`` columns: these in their columns, NaN elsewhere."""
     if isinstance(columns, slice):
         return values
-    every = np.full(count, np.nan)
-    every[columns] = values
+    every = np.full((len(values), count), np.nan)
+    every[:, columns] = values
     return every
 
 

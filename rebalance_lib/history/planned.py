@@ -41,7 +41,8 @@ import pyarrow.compute as pc
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.history.dataset import HistoryFile, clusters, files_between
-from rebalance_lib.history.loads import Share, read_group_reads, read_loads
+from rebalance_lib.history.loads import read_group_reads, read_loads
+from rebalance_lib.history.shares import Share
 from rebalance_lib.topology.load_facts import LoadFacts
 
 PLANNED_LOADS = pa.schema(

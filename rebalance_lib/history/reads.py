@@ -37,7 +37,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rebalance_lib.history.intervals import Columns, Flags, Floats, Intervals, Ints, padded
+from rebalance_lib.history.intervals import Columns, FlagGrid, Flags, Floats, Intervals, Ints, last_row, padded
 
 GROUP_BITS = 32  # of a pair's key: the partition's column is above them
 
@@ -81,26 +81,35 @@ class Reads:
         keys = self._pairs.keys
         return keys >> GROUP_BITS, keys & (2**GROUP_BITS - 1)
 
-    def add(self, at: float, columns: Ints, kept: Flags, per_record: Floats, committed: Committed | None) -> None:
-        """Take in the groups of one moment.
+    def begin(self, at: Floats, columns: Ints, kept: FlagGrid) -> None:
+        """Note since when the logs of partitions are what they are, before groups of the last of some moments come.
+
+        Args:
+            at: The moments, in seconds.
+            columns: The columns of the partitions that have samples at these moments.
+            kept: By moment and partition, whether the log is that of the sample before, and was not truncated since.
+        """
+        count = max(len(self._begun), int(columns.max(initial=-1)) + 1)
+        self._listed_at, self._begun = padded(self._listed_at, count, np.nan), padded(self._begun, count, np.nan)
+        if len(at):
+            row = last_row(~kept)
+            self._begun[columns] = np.where(row >= 0, at[row], self._begun[columns])
+
+    def add(self, at: float, columns: Ints, per_record: Floats, committed: Committed) -> None:
+        """Take in the groups of one moment, of which `begin` has told.
 
         Args:
             at: The moment, in seconds.
             columns: The columns of the partitions that have a sample now.
-            kept: Whether the log of each is that of the sample before, and was not truncated since.
             per_record: Bytes per record of each; NaN for unknown.
-            committed: What groups had committed; None where they were not listed.
+            committed: What groups had committed.
         """
-        count = max(len(self._begun), int(columns.max(initial=-1)) + 1)
-        self._listed_at, self._begun = padded(self._listed_at, count, np.nan), padded(self._begun, count, np.nan)
-        self._begun[columns] = np.where(kept, self._begun[columns], at)
-        if committed is None:
-            return
         read = self._read(at, columns[committed.row], per_record[committed.row], committed)
         listed_at = self._listed_at[columns]
         known = committed.listed & (listed_at >= self._begun[columns])
         summed = np.bincount(committed.row, read, minlength=len(columns))
-        self.of_partitions.add(columns, count, np.where(known, summed, np.nan), at - listed_at)
+        amount, seconds = np.where(known, summed, np.nan), at - listed_at
+        self.of_partitions.add(columns, len(self._begun), amount[None], seconds[None])
         self._listed_at[columns] = np.where(committed.listed, at, listed_at)
 
     def _read(self, at: float, columns: Ints, per_record: Floats, committed: Committed) -> Floats:
@@ -117,6 +126,6 @@ class Reads:
         self.resets[pairs] += records < 0
         read: Floats = np.where(records > 0, records * per_record, 0.0)
         if self.of_pairs is not None:
-            self.of_pairs.add(pairs, count, np.where(known, read, np.nan), at - before)
+            self.of_pairs.add(pairs, count, np.where(known, read, np.nan)[None], (at - before)[None])
         self._offset[pairs], self._committed_at[pairs] = committed.offset, at
         return read

@@ -1,34 +1,48 @@
-"""The arithmetic of `loads`, on arrays: samples of many partitions come in, moment by moment; rates come out.
+"""The arithmetic of `loads`, on arrays: samples of many partitions come in, by time; rates come out.
 
 Partitions are columns in the order of their first appearance, see `intervals`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from rebalance_lib.history.intervals import Columns, Flags, Floats, Intervals, Ints, percentile, spread
+from rebalance_lib.history.intervals import (
+    Columns,
+    FlagGrid,
+    FloatGrid,
+    Floats,
+    Intervals,
+    IntGrid,
+    Ints,
+    percentile,
+    spread,
+)
 from rebalance_lib.history.reads import Committed, Reads
 
 
 class Samples(NamedTuple):
-    """One sample each of some partitions, all at one moment.
+    """Samples of some partitions, the same at each of some moments that follow each other.
 
     Args:
+        at: The moments, in seconds.
         keys: The partitions.
-        size: Their bytes.
+        size: By moment and partition, as the next two: their bytes.
         start: Their start offsets; below zero for unknown.
         end: Their end offsets; below zero for unknown.
-        committed: What consumer groups had committed for them; None where no groups were listed.
+        committed: By moment, what consumer groups had committed for them; None where no groups were listed.
     """
 
+    at: Floats
     keys: Ints
-    size: Ints
-    start: Ints
-    end: Ints
-    committed: Committed | None = None
+    size: IntGrid
+    start: IntGrid
+    end: IntGrid
+    committed: Sequence[Committed | None]
 
 
 class Series:
@@ -48,36 +62,45 @@ class Series:
         self._end: Ints = np.empty(0, np.int64)
         self._grown = Intervals()
         self._written = Intervals()
-        self._sizes: list[Floats] = []
+        self._sizes: list[FloatGrid] = []
 
     @property
     def keys(self) -> Ints:
         """The partitions."""
         return self._columns.keys
 
-    def add(self, at: float, samples: Samples) -> None:
-        """Take in the samples of one moment, in seconds, which is later than those before it."""
-        keys, size, start, end, committed = samples
+    def add(self, samples: Samples) -> None:
+        """Take in samples, which are later than those before them."""
+        at, keys, size, start, end, committed = samples
         columns = self._columns.of(keys)
         self._extend()
-        old_size, old_start, old_end = self.size[columns], self._start[columns], self._end[columns]
-        seconds = at - self._at[columns]  # NaN where this is the first sample
+        count = len(self.keys)
+        old_size, old_start, old_end = (
+            np.vstack([before[columns], now[:-1]])
+            for before, now in ((self.size, size), (self._start, start), (self._end, end))
+        )
+        seconds = np.empty(size.shape)
+        seconds[0], seconds[1:] = at[0] - self._at[columns], np.diff(at)[:, None]  # NaN where it is the first sample
         kept = (seconds > 0) & ~_backwards(old_end, end) & ~_backwards(old_start, start)
         records = end - old_end
         held = end - start
         record_known = (start >= 0) & (held > 0) & (size > 0)
         # Where a start offset is not known, no record's size is: to keep only the intervals without any would give 0.
         known = kept & (end >= 0) & (old_end >= 0) & (record_known | ((records == 0) & (start >= 0)))
-        per_record = np.divide(size, held, out=np.full(len(keys), np.nan), where=record_known)
-        count = len(self.keys)
+        per_record = np.divide(size, held, out=np.full(size.shape, np.nan), where=record_known)
         written = np.where(records == 0, 0.0, records * per_record)
         self._grown.add(columns, count, np.where(kept, size - old_size, np.nan), seconds)
         self._written.add(columns, count, np.where(known, written, np.nan), seconds)
-        self.reads.add(at, np.arange(count)[columns], kept, per_record, committed)
+        places = np.arange(count)[columns]
+        listed = [n for n, one in enumerate(committed) if one is not None]
+        for first, last in pairwise([0, *(n + 1 for n in listed), len(at)]):  # a listing ends each part but the last
+            self.reads.begin(at[first:last], places, kept[first:last])
+            if last and (found := committed[last - 1]) is not None and first < last:
+                self.reads.add(float(at[last - 1]), places, per_record[last - 1], found)
         self._sizes.append(spread(columns, count, size.astype(np.float64)))
-        self.size[columns], self._start[columns], self._end[columns] = size, start, end
-        self._at[columns] = at
-        self.samples[columns] += 1
+        self.size[columns], self._start[columns], self._end[columns] = size[-1], start[-1], end[-1]
+        self._at[columns] = at[-1]
+        self.samples[columns] += len(at)
 
     def rates(self) -> dict[str, Floats]:
         """The columns of `LOADS` that are computed over the window; NaN for unknown."""
@@ -110,5 +133,5 @@ def statistics(name: str, intervals: Intervals, count: int) -> dict[str, Floats]
     }
 
 
-def _backwards(old: Ints, new: Ints) -> Flags:
+def _backwards(old: IntGrid, new: IntGrid) -> FlagGrid:
     return (new >= 0) & (new < old)

@@ -146,10 +146,7 @@ def test_row_groups_hold_whole_topics_or_part_of_one(partitions, replicas, size)
         for p in range(count)
         for broker in range(replicas)
     ]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(dataset, "SMALLEST_GROUP", size)
-        patched.setattr(dataset, "LARGEST_GROUP", size)
-        bounds = dataset._row_groups(sample(rows, 0))
+    bounds = dataset.row_groups(sample(rows, 0), size)
     assert (bounds[0], bounds[-1]) == (0, len(rows))
     groups = [rows[begin:end] for begin, end in pairwise(bounds)]
     held = [{(row.topic, row.partition) for row in group} for group in groups]

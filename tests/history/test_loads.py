@@ -17,9 +17,9 @@ from rebalance_lib.history import (
     LOADS,
     Share,
     files_between,
-    loads,
     read_group_reads,
     read_loads,
+    shares,
     shares_of,
 )
 from rebalance_lib.topology import TopicPartition
@@ -30,12 +30,12 @@ DAY = 24 * 3600
 FRESH = count()
 
 
-def loads_of(by_second, shares=None):
-    """The loads of a history, by partition; ``shares`` are the partitions between which it is cut."""
+def loads_of(by_second, cuts=None):
+    """The loads of a history, by partition; ``cuts`` are the partitions between which it is cut."""
     history = Artifacts(f"memory://loads-{next(FRESH)}")
     write(history, "c", by_second)
     files = tuple(files_between(history, "c", *window(DAY)))
-    ends = [None, *sorted(shares or []), None]
+    ends = [None, *sorted(cuts or []), None]
     tables = [read_loads(history, Share("c", files, low, high)) for low, high in pairwise(ends)]
     table = pa.concat_tables(tables)
     assert table.schema.equals(LOADS)
@@ -179,8 +179,8 @@ def test_what_each_group_reads_is_what_a_plain_recomputation_gives_however_it_is
     history = Artifacts(f"memory://loads-{next(FRESH)}")
     write(history, "c", by_second)
     files = tuple(files_between(history, "c", *window(DAY)))
-    shares = [Share("c", files, low, high) for low, high in pairwise([None, *sorted(cuts), None])]
-    table = pa.concat_tables([read_group_reads(history, share) for share in shares])
+    parts = [Share("c", files, low, high) for low, high in pairwise([None, *sorted(cuts), None])]
+    table = pa.concat_tables([read_group_reads(history, share) for share in parts])
     assert table.schema.equals(GROUP_READS)
     found = {(row["topic"], row["partition"], row["group"]): row for row in table.to_pylist()}
     assert list(found) == sorted(found)
@@ -197,18 +197,18 @@ def nearly(value):
 
 def test_a_share_reads_no_row_group_of_another(tmp_path, monkeypatch):
     monkeypatch.setattr("rebalance_lib.history.dataset.SMALLEST_GROUP", 4)
-    monkeypatch.setattr(loads, "SAMPLES_WORTH_A_TASK", 1)
+    monkeypatch.setattr(shares, "SAMPLES_WORTH_A_TASK", 1)
     history = Artifacts.at(tmp_path)
     topics = {"a": 10, "b": 9, "c": 3, "d": 2}
     at_once = [Row(topic, p, 1, True, p, 0, p) for topic, count in topics.items() for p in range(count)]
     write(history, "c", {0: at_once, 10: at_once})
     files = files_between(history, "c", *window(DAY))
-    shares = shares_of(history, "c", files, tasks=4)
-    assert [share.low for share in shares] == [None, ("a", 8), ("b", 4), ("b", 8)]
-    assert [read_loads(history, share).num_rows for share in shares] == [8, 6, 4, 6]
+    cut = shares_of(history, "c", files, tasks=4)
+    assert [share.low for share in cut] == [None, ("a", 8), ("b", 4), ("b", 8)]
+    assert [read_loads(history, share).num_rows for share in cut] == [8, 6, 4, 6]
     with history.open_parquet(files[0].name) as parquet:
         groups = [parquet.metadata.row_group(n) for n in range(parquet.num_row_groups)]
-    read = [[n for n, group in enumerate(groups) if loads._overlaps(group, (1, 2), share)] for share in shares]
+    read = [[n for n, group in enumerate(groups) if shares._overlaps(group, (1, 2), share)] for share in cut]
     assert read == [[0, 1], [2, 3], [4], [5, 6, 7]]
 
 
@@ -236,7 +236,7 @@ def test_files_of_older_versions_have_no_groups_and_are_read_all_the_same(tmp_pa
     [
         (pa.table({"topic": ["t"]}), "has no column partition: it is no file of a history"),
         (
-            pa.table({name: pa.array([], pa.string()) for name in loads.COLUMNS}),
+            pa.table({name: pa.array([], pa.string()) for name in shares.COLUMNS}),
             "partition is string, not int32: it is no file of a history",
         ),
     ],

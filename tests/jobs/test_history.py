@@ -9,7 +9,7 @@ import pytest
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.history import GROUP_READS, LOADS, dataset, loads
+from rebalance_lib.history import GROUP_READS, LOADS, dataset, shares
 from rebalance_lib.jobs.history import group_reads, partition_loads
 from tests.history.recomputed import recomputed
 from tests.history.samples import EXAMPLE, READ_EXAMPLE, Row, window, write
@@ -24,7 +24,7 @@ def history(tmp_path):
 
 def test_every_cluster_of_the_history_has_its_loads(spark, history, monkeypatch):
     monkeypatch.setattr(dataset, "SMALLEST_GROUP", 20)
-    monkeypatch.setattr(loads, "SAMPLES_WORTH_A_TASK", 120)
+    monkeypatch.setattr(shares, "SAMPLES_WORTH_A_TASK", 120)
     chance = random.Random(5)
     written = {
         cluster_id: {

@@ -12,7 +12,7 @@ from rebalance_lib.errors import InvalidInputError
 RETENTIONS = {
     "keep_runs_days": (config.keep_runs, 90),
     "keep_history_days": (config.keep_history, 30),
-    "compact_history_after_days": (config.compact_history_after, 2),
+    "thin_history_after_days": (config.thin_history_after, 2),
 }
 
 

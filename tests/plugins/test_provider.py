@@ -70,6 +70,6 @@ def test_the_configuration_has_its_defaults():
     ProvidersManager().initialize_providers_configuration()
     assert conf.getint("kafka_rebalance", "keep_runs_days") == 90
     assert conf.getint("kafka_rebalance", "keep_history_days") == 30
-    assert conf.getint("kafka_rebalance", "compact_history_after_days") == 2
+    assert conf.getint("kafka_rebalance", "thin_history_after_days") == 2
     assert conf.get("kafka_rebalance", "artifacts") == ""
     assert conf.get("kafka_rebalance", "clusters") == ""

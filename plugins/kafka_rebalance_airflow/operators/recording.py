@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from kafka_rebalance_airflow.clean_up import restore_stale
-from kafka_rebalance_airflow.config import artifacts_uri, compact_history_after, history_uri, keep_history, keep_runs
+from kafka_rebalance_airflow.config import artifacts_uri, history_uri, keep_history, keep_runs, thin_history_after
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 
 if TYPE_CHECKING:
@@ -56,12 +56,12 @@ class TidyOperator(BaseOperator):
         """Remove what is too old."""
         from rebalance_lib.artifacts import Artifacts
         from rebalance_lib.execution import drop_old_runs
-        from rebalance_lib.history import compact_history
+        from rebalance_lib.history import thin_history
 
         now = datetime.now(UTC)
-        history = compact_history(
-            Artifacts(history_uri()), now=now, compact_after=compact_history_after(), keep=keep_history()
-        )
+        history = thin_history(Artifacts(history_uri()), now=now, thin_after=thin_history_after(), keep=keep_history())
         dropped = drop_old_runs(Artifacts(artifacts_uri()), now - keep_runs())
+        for problem in history.problems:
+            self.log.warning("history: %s", problem)
         self.log.info("history: %s; runs dropped: %s", history, dropped)
         return {"history": history._asdict(), "runs": dropped}

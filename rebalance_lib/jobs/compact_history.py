@@ -1,0 +1,144 @@
+"""Compact the history on Spark: of each cluster and day that is over, one file instead of one for each snapshot.
+
+    spark-submit compact_history.py --history file:///.../history
+    spark-submit compact_history.py --history file:///.../history --cluster PwnVvJcCTeWGnoYIFvmhSQ --margin 6
+
+`rebalance_lib.history.compaction` says how, and why nothing is lost, whatever happens meanwhile: it can be killed, run
+again, and run twice at once, while snapshots are appended and loads are read. Here the work is only cut up: each day of
+a cluster is compacted by a task, in which some 400 MB are held, however large the cluster is. The driver lists clusters
+and days, and counts.
+
+What is wrong with a file or a day is one line, and exit code 1 at the end; all others are compacted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.errors import InvalidInputError, RebalanceError
+from rebalance_lib.history import Compacted, clusters, compact_day, days_over
+from rebalance_lib.history.compaction import MARGIN
+
+MOST_TASKS = 5_000  # of more days each task has several: most were compacted before, and starting a task takes longer
+MOST_HOURS = 24 * 365.0
+COMPACTED = pa.schema(
+    [
+        pa.field("snapshots", pa.int64(), nullable=False),
+        pa.field("rows", pa.int64(), nullable=False),
+        pa.field("removed", pa.int64(), nullable=False),
+        pa.field("problems", pa.list_(pa.string()), nullable=False),
+    ]
+)
+COMPACTED_DDL = "snapshots bigint not null, rows bigint not null, removed bigint not null, problems array<string>"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the job; errors are one clear line each and exit code 1, and wrong input costs no Spark session."""
+    options = _parse(arguments)
+    history = Artifacts.named(options.history)
+    try:
+        days = find_days(history, options.cluster, timedelta(hours=options.margin))
+    except RebalanceError as error:
+        return _fail(str(error))
+    if not days:
+        print("compact_history: no day is over yet")
+        return 0
+    active = SparkSession.getActiveSession()
+    spark = active or SparkSession.builder.appName("kafka-rebalance compact_history").getOrCreate()
+    try:
+        found = compact(spark, history, days)
+    except PySparkException as error:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        return _fail(f"Spark failed: {lines[0] if lines else type(error).__name__}; no data is lost: run it again")
+    finally:
+        if active is None:
+            spark.stop()
+    print(
+        f"compact_history: {len(days)} days; {found.snapshots} snapshots with {found.rows} rows are in one file a day "
+        f"now, and {found.removed} files went"
+    )
+    return _fail(*found.problems) if found.problems else 0
+
+
+def find_days(history: Artifacts, cluster_ids: Sequence[str] | None, margin: timedelta) -> list[str]:
+    """The directories of the days that are over, of these clusters or of all."""
+    known = clusters(history)
+    if unknown := sorted(set(cluster_ids or ()) - set(known)):
+        raise InvalidInputError(f"clusters {unknown} are not in the history at {history.uri}; it has {known}")
+    now = datetime.now(UTC)
+    chosen = known if cluster_ids is None else sorted(set(cluster_ids))
+    return [day for cluster_id in chosen for day in days_over(history, cluster_id, now, margin)]
+
+
+def compact(spark: SparkSession, history: Artifacts, days: Sequence[str]) -> Compacted:
+    """Compact each of these days in a task, or few of them; what is wrong with one is said with the others' counts."""
+    numbers = spark.range(0, len(days), 1, min(len(days), MOST_TASKS))
+    rows = numbers.mapInArrow(_compacting(history, days), COMPACTED_DDL).collect()
+    snapshots, count, removed = (sum(row[n] for row in rows) for n in range(3))
+    return Compacted(snapshots, count, removed, tuple(line for row in rows for line in row.problems or ()))
+
+
+def _compacting(
+    history: Artifacts, days: Sequence[str]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Runs in Spark's workers: numbers of days come in, for each task one row of counts goes out."""
+
+    def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = [_compacted(history, days[number]) for batch in batches for number in batch["id"].to_pylist()]
+        counts = {name: sum(getattr(one, name) for one in found) for name in COMPACTED.names[:3]}
+        problems = [line for one in found for line in one.problems]
+        yield pa.RecordBatch.from_pylist([{**counts, "problems": problems}], schema=COMPACTED)
+
+    return answer
+
+
+def _compacted(history: Artifacts, directory: str) -> Compacted:
+    """What became of one day; whatever goes wrong, others go on."""
+    try:
+        return compact_day(history, directory)
+    except RebalanceError as error:
+        return Compacted(problems=(f"{directory} is not compacted: {error}",))
+    except Exception as error:
+        return Compacted(problems=(f"{directory} is not compacted: {type(error).__name__}: {error}",))
+
+
+def _fail(*lines: str) -> int:
+    for line in lines:
+        print(f"compact_history: {line}", file=sys.stderr)
+    return 1
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--history", required=True, help="URI of the history of snapshots; executors must reach it too")
+    add("--cluster", action="append", help="id of a cluster; repeatable; default all in the history")
+    add(
+        "--margin",
+        type=_hours,
+        default=MARGIN / timedelta(hours=1),
+        help="hours after midnight UTC from which on a day counts as over; default %(default)g",
+    )
+    return parser.parse_args(arguments)
+
+
+def _hours(text: str) -> float:
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = -1.0
+    if not 0 <= hours <= MOST_HOURS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of hours from 0 to {MOST_HOURS:g}")
+    return hours
+
+
+if __name__ == "__main__":
+    sys.exit(main())
