@@ -76,6 +76,14 @@ SHARD_ROWS = pa.schema(
 
 
 @dataclass(frozen=True, eq=False)
+class ShardInput:
+    """Some partitions of a cluster: all its brokers, the replicas of these partitions alone, and their loads."""
+
+    snapshot: Snapshot  # replicas sorted by topic, partition and position
+    loads: pa.Table | None = None  # see `ClusterModel.with_loads`; None if nothing is known
+
+
+@dataclass(frozen=True, eq=False)
 class ShardTables:
     """What a shard hands on."""
 
@@ -98,7 +106,7 @@ def shard_of(topics: pa.ChunkedArray, partitions: NDArray[np.int32], count: int)
     raise NotImplementedError
 
 
-def totals_of(snapshot: Snapshot, loads: pa.Table | None, request: Request) -> pa.Table:
+def totals_of(shard: ShardInput, request: Request) -> pa.Table:
     """What the rows of one shard add up to: TOTALS rows, to be summed over all shards of the cluster."""
     raise NotImplementedError
 
@@ -108,14 +116,11 @@ def summed(tables: Sequence[pa.Table]) -> pa.Table:
     raise NotImplementedError
 
 
-def shard_tables(
-    snapshot: Snapshot, loads: pa.Table | None, request: Request, totals: pa.Table, count: int
-) -> ShardTables:
+def shard_tables(shard: ShardInput, request: Request, totals: pa.Table, count: int) -> ShardTables:
     """Plan one shard of ``count``, for every candidate of the request.
 
     Args:
-        snapshot: All brokers, and the replicas of the shard's partitions alone.
-        loads: What is known of these partitions, see `ClusterModel.with_loads`; None for nothing.
+        shard: Its rows.
         request: As for the whole cluster; its ``shards`` are not looked at.
         totals: TOTALS of the whole cluster, a row for each key, in any order.
         count: How many shards there are.
@@ -124,18 +129,12 @@ def shard_tables(
 
 
 def joined(
-    snapshot: Snapshot,
-    loads: pa.Table | None,
-    request: Request,
-    totals: pa.Table,
-    placements: pa.Table,
-    rests: Sequence[bytes],
+    kept: ShardInput, request: Request, totals: pa.Table, placements: pa.Table, rests: Sequence[bytes]
 ) -> Joined:
     """The plans of all shards put together, and what they left uneven evened out; see `shard_tables`.
 
     Args:
-        snapshot: All brokers, and the replicas of kept partitions, sorted by topic, partition and position.
-        loads: What is known of these partitions.
+        kept: The rows of all partitions that the shards kept.
         request: As for the whole cluster.
         totals: TOTALS of the whole cluster.
         placements: The SHARD_ROWS of all shards, in any order.
