@@ -70,7 +70,7 @@ def _is_polished(view: View) -> bool:
     model, request = view.model, view.request
     if request.polish or request.limited or request.mode not in BALANCING:
         return False
-    whole = cut_up(request, model.partitions).shards <= 1 and model.partitions * model.brokers <= CELLS
+    whole = cut_up(request, view.partitions).shards <= 1 and model.partitions * model.brokers <= CELLS
     return whole and not is_small(cast("Workspace", view))  # which has all that is looked at
 
 
