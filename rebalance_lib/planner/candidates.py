@@ -100,7 +100,7 @@ def undominated(listed: list[Candidate], request: Request) -> list[Candidate]:
     if not full.figures.replicas_moved:
         others = [one for one in others if one.name not in PARTS]  # a half of nothing
     for one in others:
-        if one.name in PARTS and _as_good(one, full) and one.cost != full.cost:
+        if one.name in PARTS and _as_good(one, full) and one.cost != full.cost and not _is_cut(one, request):
             finished = _finished(one, request)
             full = finished if _as_good(finished, full) and _within_budgets(finished, request) else full
     traded = [one for one in others if not _as_good(one, full)]
@@ -115,6 +115,12 @@ def undominated(listed: list[Candidate], request: Request) -> list[Candidate]:
         )
     ]
     return [full, *kept]
+
+
+def _is_cut(one: Candidate, request: Request) -> bool:
+    """Whether it was planned in shards: then no part of it is planned further as a whole."""
+    model = one.outcome.model
+    return model.rest is not None or shard_count(request, model.partitions, sets=model.sets is not None) > 1
 
 
 def _finished(part: Candidate, request: Request) -> Candidate:
