@@ -73,7 +73,7 @@ def candidates(model: ClusterModel, request: Request) -> list[Candidate]:
 
 def all_candidates(model: ClusterModel, scope: Scope, request: Request) -> list[Candidate]:
     """What is worked out to choose from, side by side where that pays; or in shards, each with all of them."""
-    if (count := shard_count(request, model.partitions, sets=model.sets is not None)) > 1:
+    if (count := _shards(model, request)) > 1:
         placements = place_in_shards(model, scope, request, count)
         return [Candidate(name, Outcome(model, scope, placement)) for name, placement in placements.items()]
     return side_by_side(lambda name: candidate(model, scope, request, name), names(request), model.partitions)
@@ -81,7 +81,7 @@ def all_candidates(model: ClusterModel, scope: Scope, request: Request) -> list[
 
 def candidate(model: ClusterModel, scope: Scope, request: Request, name: str) -> Candidate:
     """The candidate of this name."""
-    if shard_count(request, model.partitions, sets=model.sets is not None) > 1:
+    if _shards(model, request) > 1:
         return next(one for one in all_candidates(model, scope, request) if one.name == name)
     begun = time.thread_time()
     placer = leaders_only.place if name == LEADERS else PLACERS[request.mode]
@@ -117,10 +117,14 @@ def undominated(listed: list[Candidate], request: Request) -> list[Candidate]:
     return [full, *kept]
 
 
+def _shards(model: ClusterModel, request: Request) -> int:
+    """In how many shards a cluster is planned that fits this process: in one, unless the request asks for more."""
+    return shard_count(request, model.partitions, sets=model.sets is not None) if request.shards else 1
+
+
 def _is_cut(one: Candidate, request: Request) -> bool:
     """Whether it was planned in shards: then no part of it is planned further as a whole."""
-    model = one.outcome.model
-    return model.rest is not None or shard_count(request, model.partitions, sets=model.sets is not None) > 1
+    return one.outcome.model.rest is not None or _shards(one.outcome.model, request) > 1
 
 
 def _finished(part: Candidate, request: Request) -> Candidate:

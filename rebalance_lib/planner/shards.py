@@ -43,6 +43,7 @@ from rebalance_lib.planner.model import NO_LIMIT
 from rebalance_lib.planner.names import LEADERS, names, request_for
 from rebalance_lib.planner.order import MOST_BROKERS, order_lists
 from rebalance_lib.planner.rebalance import (
+    SPENT,
     crosses_racks,
     level,
     level_once,
@@ -69,7 +70,11 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 SHARDED = frozenset({Mode.BALANCE, Mode.EXPAND, Mode.TOPICS})
-PARTITIONS_OF_A_SHARD = 5_000_000
+PARTITIONS_OF_A_SHARD = 500_000
+"""By default: with rows of 75 characters a topic it takes 1.4 KB a partition to plan one, on top of 0.3 GB for the
+program and of the rows themselves, 0.4 KB once in Arrow and once on the way (``python -m bench.shards --memory
+50000:1000,250000:1000``): 1.4 GB, within the 1.5 to 2 GB of a Python worker. Larger shards are no better, see there.
+"""
 CHUNK = 1 << 14  # consecutive partitions of a topic that stay together
 
 
@@ -83,7 +88,7 @@ class ShardPlan:
 
 
 def cut_up(request: Request, partitions: int) -> Request:
-    """The request with as many shards as it asks for, or as a cluster of so many partitions needs; none is empty."""
+    """The request with as many shards as it asks for, or as many as fit small workers; none is empty."""
     wanted = request.shards or -(-partitions // PARTITIONS_OF_A_SHARD)
     return replace(request, shards=max(1, min(wanted, partitions)))
 
@@ -267,16 +272,21 @@ def _joined(model: ClusterModel, scope: Scope, request: Request, name: str, layo
     start = Workspace.of(expected, scope, asked, Layout.of(expected), expected.leader)
     shares = shares_of(start)  # as the shards had them: a broker that takes nothing would now share what it has left
     work = _resumed(expected, scope, asked, layout)
-    if name != LEADERS and unevenness(work, shares) > 0:
+    if name != LEADERS and not _is_spent(work) and unevenness(work, shares) > 0:
         level(work, shares)
         polish_few(work, shares)
-        settled = work.settled_layout()
-        if settled is not None:
-            layout = settled
+        layout = work.settled_layout() or layout
         work = _resumed(expected, scope, asked, layout)
     if name == LEADERS or asked.limited:
         return at_present(model, order_lists(work, once=True))
     return at_present(model, rebalance(work))
+
+
+def _is_spent(work: Workspace) -> bool:
+    """Whether too little of a budget is left for another round."""
+    budgets = (work.request.byte_budget, work.request.move_budget)
+    left = work.state.budget.tolist()
+    return any(budget is not None and left[number] < SPENT * budget for number, budget in enumerate(budgets))
 
 
 def _resumed(model: ClusterModel, scope: Scope, request: Request, layout: Layout) -> Workspace:
