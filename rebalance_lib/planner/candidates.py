@@ -18,23 +18,22 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from rebalance_lib.planner.by_set import bytes_needed, place_by_set
+from rebalance_lib.planner.by_set import place_by_set
 from rebalance_lib.planner.modes import PLACERS
 from rebalance_lib.planner.modes import leaders as leaders_only
+from rebalance_lib.planner.names import FULL, HALF, LEADERS, PARTS, QUARTER, UNLIMITED, names, request_for
 from rebalance_lib.planner.outcome import Figures, Outcome
-from rebalance_lib.planner.request import BALANCING, Mode, Request
+from rebalance_lib.planner.request import Request
 from rebalance_lib.planner.scope import Scope
-from rebalance_lib.planner.workspace import Placement, carried_out
+from rebalance_lib.planner.shards import place_in_shards, shard_count
+from rebalance_lib.planner.workspace import at_present, carried_out
 from rebalance_lib.threads import side_by_side
 
 if TYPE_CHECKING:
     from rebalance_lib.plan import Plan
     from rebalance_lib.planner.model import ClusterModel
 
-UNLIMITED, FULL, HALF, QUARTER, LEADERS = "unlimited", "full", "half", "quarter", "leaders"
-PARTS = {HALF: 0.5, QUARTER: 0.25}
+__all__ = ["FULL", "HALF", "LEADERS", "PARTS", "QUARTER", "UNLIMITED", "names", "request_for"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,49 +72,22 @@ def candidates(model: ClusterModel, request: Request) -> list[Candidate]:
 
 
 def all_candidates(model: ClusterModel, scope: Scope, request: Request) -> list[Candidate]:
-    """What is worked out to choose from, side by side where that pays."""
+    """What is worked out to choose from, side by side where that pays; or in shards, each with all of them."""
+    if (count := _shards(model, request)) > 1:
+        placements = place_in_shards(model, scope, request, count)
+        return [Candidate(name, Outcome(model, scope, placement)) for name, placement in placements.items()]
     return side_by_side(lambda name: candidate(model, scope, request, name), names(request), model.partitions)
-
-
-def names(request: Request) -> tuple[str, ...]:
-    """What is worked out for a mode, to choose from."""
-    evens_out = request.mode in BALANCING or request.mode is Mode.DISKS or request.balance
-    unlimited = (UNLIMITED,) if request.limited and evens_out else ()
-    if request.mode in BALANCING:
-        return (*unlimited, FULL, HALF, QUARTER, LEADERS)
-    return (*unlimited, FULL)
 
 
 def candidate(model: ClusterModel, scope: Scope, request: Request, name: str) -> Candidate:
     """The candidate of this name."""
+    if _shards(model, request) > 1:
+        return next(one for one in all_candidates(model, scope, request) if one.name == name)
     begun = time.thread_time()
     placer = leaders_only.place if name == LEADERS else PLACERS[request.mode]
     expected = model.at_horizon()
     placement = place_by_set(placer, expected, scope, request_for(expected, scope, request, name))
     return Candidate(name, Outcome(model, scope, at_present(model, placement)), time.thread_time() - begun)
-
-
-def at_present(model: ClusterModel, placement: Placement) -> Placement:
-    """A placement for the sizes after the horizon, with those of now: what is copied is what is there."""
-    if model.expected_size is None:
-        return placement
-    added = placement.model.partitions - model.partitions
-    size = np.append(model.size, np.zeros(added, np.int64))
-    held = size[np.repeat(np.arange(len(size)), np.diff(placement.layout.offsets))]
-    after = replace(placement.model, size=size, bytes=model.bytes, log_dirs=model.log_dirs)
-    return replace(placement, model=after, layout=replace(placement.layout, bytes=held))
-
-
-def request_for(model: ClusterModel, scope: Scope, request: Request, name: str) -> Request:
-    """The request that a candidate is planned for: those that move a part of the bytes have a budget."""
-    if name == UNLIMITED:
-        return request.without_budgets()
-    if name not in PARTS:
-        return request
-    home, ideal = bytes_needed(model, scope, request)
-    budget = home + int(PARTS[name] * ideal)
-    allowed = budget if request.byte_budget is None else min(budget, request.byte_budget)
-    return replace(request, byte_budget=allowed)
 
 
 def undominated(listed: list[Candidate], request: Request) -> list[Candidate]:
@@ -128,7 +100,7 @@ def undominated(listed: list[Candidate], request: Request) -> list[Candidate]:
     if not full.figures.replicas_moved:
         others = [one for one in others if one.name not in PARTS]  # a half of nothing
     for one in others:
-        if one.name in PARTS and _as_good(one, full) and one.cost != full.cost:
+        if one.name in PARTS and _as_good(one, full) and one.cost != full.cost and not _is_cut(one, request):
             finished = _finished(one, request)
             full = finished if _as_good(finished, full) and _within_budgets(finished, request) else full
     traded = [one for one in others if not _as_good(one, full)]
@@ -143,6 +115,16 @@ def undominated(listed: list[Candidate], request: Request) -> list[Candidate]:
         )
     ]
     return [full, *kept]
+
+
+def _shards(model: ClusterModel, request: Request) -> int:
+    """In how many shards a cluster is planned that fits this process: in one, unless the request asks for more."""
+    return shard_count(request, model.partitions, sets=model.sets is not None) if request.shards else 1
+
+
+def _is_cut(one: Candidate, request: Request) -> bool:
+    """Whether it was planned in shards: then no part of it is planned further as a whole."""
+    return one.outcome.model.rest is not None or _shards(one.outcome.model, request) > 1
 
 
 def _finished(part: Candidate, request: Request) -> Candidate:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rebalance_lib.planner.by_set import split
 from rebalance_lib.planner.certificate import Loads, exact
 from rebalance_lib.planner.certificate.evenness import best_possible
 from rebalance_lib.planner.certificate.least_bytes import least_bytes
 from rebalance_lib.planner.goals import View
 from rebalance_lib.planner.problem import problem_of
+from rebalance_lib.planner.rebalance import bands, shares_of
 from rebalance_lib.planner.request import BALANCING
 from rebalance_lib.planner.resources import Resource
 from rebalance_lib.planner.workspace import Layout, Workspace
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from rebalance_lib.planner.model import ClusterModel
     from rebalance_lib.planner.request import Request
     from rebalance_lib.planner.scope import Scope
+
+ROUNDING = 1e-8  # of a share, so that no bound is too high by a rounding error
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,8 @@ class Certificate:
 def certificate_of(model: ClusterModel, scope: Scope, request: Request) -> Certificate | None:
     """Bounds for all plans that even out what follows from where replicas are; each set of brokers has its own.
 
-    None for modes that do not aim at even loads.
+    None for modes that do not aim at even loads. Where only sums are known of some partitions, how even the cluster
+    could be is not, and the least to copy is what brokers lack.
     """
     if request.mode not in BALANCING:
         return None
@@ -50,6 +56,8 @@ def certificate_of(model: ClusterModel, scope: Scope, request: Request) -> Certi
 def _certificate(model: ClusterModel, scope: Scope, request: Request) -> Certificate:
     layout = Layout.of(model)
     work = Workspace.of(model, scope, request, layout, model.leader)
+    if model.rest is not None:
+        return Certificate({}, _lacking(work))
     view = View(model, scope, request, layout)
     problem = problem_of(work)
     weight = dict(zip(map(str, work.resources), work.state.weight, strict=True))
@@ -61,6 +69,15 @@ def _certificate(model: ClusterModel, scope: Scope, request: Request) -> Certifi
         plain = Loads.within(loads.name, weight[loads.name], share, 0.0)
         best[loads.name] = _best_possible(problem, plain)
     return Certificate(best, _least_bytes(problem))
+
+
+def _lacking(work: Workspace) -> int:
+    """What brokers lack of their tolerance, which any plan must copy, whatever partitions there are."""
+    if not work.request.weight_of(Resource.DISK):
+        return 0
+    low, _ = bands(work, shares_of(work), Resource.DISK)
+    lack = low * (1 - ROUNDING) - work.load(Resource.DISK)
+    return int(np.maximum(0.0, lack)[work.scope.takes].sum())
 
 
 def _best_possible(problem: Problem, loads: Loads) -> float:

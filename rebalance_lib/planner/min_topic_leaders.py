@@ -39,9 +39,18 @@ from rebalance_lib.planner.goals.min_topic_leaders import find_lacks
 from rebalance_lib.planner.leaders import even_leaders, sending_of
 from rebalance_lib.planner.modes.mandatory import settle_all
 from rebalance_lib.planner.order import electable, sending
-from rebalance_lib.planner.rebalance import shares_of, to_int
+from rebalance_lib.planner.rebalance import shares_of
 from rebalance_lib.planner.resources import Resource
-from rebalance_lib.planner.workspace import Layout, Placement, Workspace, carried_out, slots_of, spent, still_leading
+from rebalance_lib.planner.workspace import (
+    Layout,
+    Placement,
+    Workspace,
+    carried_out,
+    slots_of,
+    spent,
+    still_leading,
+    to_int,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

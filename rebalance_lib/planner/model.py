@@ -10,10 +10,10 @@ only if all live brokers have one, as in Kafka. Capacities are those of `resourc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,9 @@ from rebalance_lib.planner.broker_sets import Sets
 from rebalance_lib.planner.resources import CAPACITIES, Resource
 from rebalance_lib.topology import Snapshot
 from rebalance_lib.topology.texts import encode_texts
+
+if TYPE_CHECKING:
+    from rebalance_lib.planner.rest import Rest
 
 NO_LIMIT = np.int64(1) << 62
 _MOST_BYTES = float(1 << 61)
@@ -66,6 +69,7 @@ class ClusterModel:
     read_rate: NDArray[np.float64] | None = None
     expected_size: NDArray[np.int64] | None = None  # by partition: what a replica will occupy after the horizon
     sets: Sets | None = None  # None if no broker is in a set
+    rest: Rest | None = None  # what partitions beside those of the model add; None if there are no others
 
     @property
     def partitions(self) -> int:
@@ -106,8 +110,16 @@ class ClusterModel:
         return np.searchsorted(self.broker_ids, np.array(ids, np.int32))
 
     @classmethod
-    def of(cls, snapshot: Snapshot, loads: pa.Table | None = None) -> ClusterModel:
-        """Read a snapshot; ``loads`` has a row per partition, see `with_loads`."""
+    def of(
+        cls, snapshot: Snapshot, loads: pa.Table | None = None, held_bytes: Mapping[int, int] | None = None
+    ) -> ClusterModel:
+        """Read a snapshot.
+
+        Args:
+            snapshot: All brokers, and the replicas that the model is to have.
+            loads: A row per partition, see `with_loads`.
+            held_bytes: By id of each broker that holds replicas, where the snapshot does not have all of them.
+        """
         rows = snapshot.replicas
         moving = pc.or_(rows["adding"], rows["removing"])
         if pc.any(rows["adding"]).as_py():
@@ -125,7 +137,8 @@ class ClusterModel:
         internal = np.zeros(len(topics), np.bool_)
         internal[topic_of_row[rows["internal"].to_numpy(zero_copy_only=False)]] = True
 
-        brokers = _with_unregistered(snapshot.brokers, rows["broker"]).sort_by("broker")
+        holders = pc.unique(rows["broker"]).to_pylist() if held_bytes is None else held_bytes
+        brokers = _with_unregistered(snapshot.brokers, holders).sort_by("broker")
         ids = brokers["broker"].to_numpy().astype(np.int32)
         alive = brokers["alive"].to_numpy(zero_copy_only=False)
         rack, rack_names = _racks(brokers["rack"].to_pylist(), alive)
@@ -133,7 +146,10 @@ class ClusterModel:
         broker = np.searchsorted(ids, rows["broker"].to_numpy()).astype(np.int32)
         size, held = _sizes(rows["size_bytes"], rows["leader"], offsets)
         listed = brokers["log_dirs"].to_pylist()
-        log_dirs = _log_dirs(listed, capacities, np.bincount(broker, held, minlength=len(ids)).astype(np.float64))
+        used = np.bincount(broker, held, minlength=len(ids)).astype(np.float64)
+        if held_bytes is not None:
+            used = np.array([held_bytes.get(id_, 0) for id_ in ids.tolist()], np.float64)
+        log_dirs = _log_dirs(listed, capacities, used)
         model = cls(
             snapshot=snapshot,
             broker_ids=ids,
@@ -222,9 +238,12 @@ class ClusterModel:
         held = self.expected_size[self.slot_partition]
         known = self.log_dir >= 0
         grown = np.bincount(self.log_dir[known], (held - self.bytes)[known], minlength=len(self.log_dirs.paths))
-        dirs = self.log_dirs
+        dirs, rest = self.log_dirs, self.rest
+        if rest is not None:
+            before, after = (rest.sums.by_log_dir(name, len(dirs.paths)) for name in ("bytes", "expected"))
+            grown, rest = grown + (after - before).astype(np.int64), rest.at_horizon()
         usable = np.where(dirs.usable < NO_LIMIT, dirs.usable - grown.astype(np.int64), NO_LIMIT)
-        return replace(self, size=self.expected_size, bytes=held, log_dirs=replace(dirs, usable=usable))
+        return replace(self, size=self.expected_size, bytes=held, log_dirs=replace(dirs, usable=usable), rest=rest)
 
     @cached_property
     def _keys(self) -> NDArray[np.int64]:
@@ -261,10 +280,11 @@ def _marked(
     return marks
 
 
-def _with_unregistered(brokers: pa.Table, holders: pa.ChunkedArray) -> pa.Table:
+def _with_unregistered(brokers: pa.Table, holders: Iterable[int]) -> pa.Table:
     """The registered brokers, and as dead ones those that hold replicas without being registered."""
-    unregistered = sorted(set(pc.unique(holders).to_pylist()) - set(brokers["broker"].to_pylist()))
-    rows = [{"broker": b, "rack": None, "host": "", "port": 0, "alive": False, "log_dirs": []} for b in unregistered]
+    unregistered = sorted(set(holders) - set(brokers["broker"].to_pylist()))
+    nobody: dict[str, Any] = {"rack": None, "host": "", "port": 0, "alive": False, "log_dirs": []}
+    rows = [{"broker": b, **nobody} for b in unregistered]
     return pa.concat_tables([brokers, pa.Table.from_pylist(rows, schema=brokers.schema)])
 
 

@@ -76,9 +76,11 @@ def _even_leaders(work: Workspace, layout: Layout, leader: NDArray[np.int32], mo
     """By partition: who shall lead it."""
     share = _leader_shares(work)
     low, high = (edge.astype(np.int64) for edge in band(share, work.request.tolerance_of(Resource.LEADERS)))
-    none = np.zeros(work.model.brokers, np.int64)
+    led = np.zeros(work.model.brokers, np.int64)
+    if work.model.rest is not None:
+        led = np.rint(work.model.rest.sums.load(work.model, Resource.LEADERS)).astype(np.int64)
     fields = (layout.offsets, layout.broker, electable(work, layout), leader.copy(), movable.astype(np.uint8))
-    leaders = Leaders(*fields, np.round(share, 6), low, high, none, *sending(work, layout))
+    leaders = Leaders(*fields, np.round(share, 6), low, high, led, *sending(work, layout))
     return even_leaders(leaders, even=work.request.weight_of(Resource.LEADERS) > 0)
 
 
@@ -88,8 +90,15 @@ def sending(work: Workspace, layout: Layout) -> Sending:
     if Resource.NETWORK_OUT not in known_resources(model):
         return without_ceiling(model.partitions, model.brokers)
     sent = per_leader(model, Resource.NETWORK_OUT, np.diff(layout.offsets))
-    base = load_by_broker(layout, per_replica(model, Resource.NETWORK_OUT), model.brokers)
+    base = _base(work, layout, Resource.NETWORK_OUT)
     return sent, base, ceiling(model, Resource.NETWORK_OUT)
+
+
+def _base(work: Workspace, layout: Layout, resource: Resource) -> Floats:
+    """By broker: what it has of a resource whoever leads the model's partitions."""
+    model = work.model
+    base = load_by_broker(layout, per_replica(model, resource), model.brokers)
+    return base if model.rest is None else base + model.rest.sums.load(model, resource)
 
 
 def sends_too_much(work: Workspace, layout: Layout) -> bool:
@@ -118,7 +127,7 @@ def _reordered(work: Workspace, layout: Layout, leader: NDArray[np.int32], movab
         for reserving in (False, True):
             if in_vain.get(reserving) is not best:
                 in_vain[reserving] = best
-                best, least = _better(best, least, reserving=reserving)
+                best, least = _better(work, best, least, reserving=reserving)
         if best is start:
             break
         if unknown:  # then shares follow from the order of lists: it must be better by its own shares, too
@@ -130,7 +139,7 @@ def _reordered(work: Workspace, layout: Layout, leader: NDArray[np.int32], movab
     return replace(layout, broker=best.broker)
 
 
-def _better(leading: Leading, least: Uneven, *, reserving: bool) -> tuple[Leading, Uneven]:
+def _better(work: Workspace, leading: Leading, least: Uneven, *, reserving: bool) -> tuple[Leading, Uneven]:
     """Lists reordered, if that makes it more even and leaves numbers of leaders as even as they are."""
     for strict in (False, True):
         if not any(least):
@@ -148,7 +157,7 @@ def _better(leading: Leading, least: Uneven, *, reserving: bool) -> tuple[Leadin
         if found[0] <= least[0]:
             if not _gains(found, least):
                 break
-            count_all(tried)  # changes one by one leave rounding errors
+            _count(work, tried)  # changes one by one leave rounding errors
             return tried, unevenness(tried)
     return leading, least
 
@@ -172,6 +181,8 @@ def leader_shares(work: Workspace, may_lead: Bools, at_most: Floats) -> Floats:
     slots = work.state.slots["broker"]
     led = shared_partitions(work.scope, work.state.partitions["begin"], slots)
     total = float(work.model.partitions if led is None else np.count_nonzero(led))
+    if work.model.rest is not None:
+        total += work.model.rest.sums.partitions
     return even_shares(total, part, everyone, np.array([np.inf]), at_least=kept, at_most=at_most)
 
 
@@ -199,7 +210,7 @@ def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -
     counts = SCALE * np.array([[request.weight_of(one)] for one in resources])
     tolerances = request.goal_tolerances
     part = np.array([_part(work, one) for one in resources])
-    base = np.array([load_by_broker(layout, per_replica(model, one), model.brokers) for one in resources])
+    base = np.array([_base(work, layout, one) for one in resources])
     total = weight.sum(axis=1, keepdims=True) + base.sum(axis=1, keepdims=True)
     if (led := shared_partitions(scope, layout.offsets, layout.broker)) is not None:
         total = weight[:, led].sum(axis=1, keepdims=True) + base[:, scope.may_lead].sum(axis=1, keepdims=True)
@@ -215,7 +226,10 @@ def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -
     outside = ~scope.may_lead
     low[:, outside], high[:, outside] = -np.inf, np.inf
     row, rows = work.state.partitions["row"][:-1], len(work.state.topic_counts)
-    even = np.ceil(np.bincount(np.maximum(row, 0)[row >= 0], minlength=rows) / max(1, int(scope.may_lead.sum())))
+    led_by_topic = np.bincount(np.maximum(row, 0)[row >= 0], minlength=rows)
+    if model.rest is not None:
+        led_by_topic = led_by_topic + _led_in_rest(work, rows).sum(axis=1)
+    even = np.ceil(led_by_topic / max(1, int(scope.may_lead.sum())))
     fail = [number for number, one in enumerate(resources) if one in FAILOVER]
     if "failover" not in tolerances or model.brokers > MOST_BROKERS or scope.may_lead.sum() < 2:
         fail = []
@@ -251,8 +265,34 @@ def _leading(work: Workspace, layout: Layout, movable: Bools, leaders: Floats) -
         least=least,
         least_by_rack=least_by_rack,
     )
-    count_all(leading)
+    _count(work, leading)
     return leading
+
+
+def _count(work: Workspace, leading: Leading) -> None:
+    """Count all partitions, and what others add that are not in the model."""
+    count_all(leading)
+    if work.model.rest is None:
+        return
+    leading.topic_leaders[:] += _led_in_rest(work, len(leading.topic_leaders))
+    for name, table in work.model.rest.inherited.items():
+        group, _, resource = name.partition(" ")
+        number = [str(one) for one in FAILOVER].index(resource)
+        if number < len(leading.fail_weight) and group == "broker":
+            leading.inherited[:, :, number] += table.astype(np.float32)
+        elif number < len(leading.fail_weight):
+            leading.inherited_by_rack[number] += table
+
+
+def _led_in_rest(work: Workspace, rows: int) -> NDArray[np.int32]:
+    """By watched topic and broker: how many partitions it leads that are not in the model."""
+    led = np.zeros((rows, work.model.brokers), np.int32)
+    if work.model.rest is not None:
+        places, topics = work.model.rest.topics.within(work.model)
+        row = np.full(len(work.model.topics), -1)
+        row[work.model.topic] = work.state.partitions["row"][:-1]
+        led[row[places][row[places] >= 0]] = topics.leaders[row[places] >= 0]
+    return led
 
 
 def _survivor(tolerances: dict[str, float], resource: Resource) -> float:

@@ -119,7 +119,8 @@ class Outcome:
         """How far partitions are, after, from a rack for each replica: racks that lack, and replicas in the fullest."""
         layout = self.placement.layout
         racks, fullest = rack_spread(layout.offsets, layout.broker, self.model.rack)
-        return len(layout.broker) - int(racks.sum()) + int(fullest.sum())
+        others = 0 if self.model.rest is None else self.model.rest.crowded
+        return len(layout.broker) - int(racks.sum()) + int(fullest.sum()) + others
 
     @cached_property
     def bytes_after(self) -> NDArray[np.int64]:
@@ -268,11 +269,15 @@ class Outcome:
         """By broker, before and after: bytes, replicas and leaders."""
         model, after, count = self.model, self.placement, self.model.brokers
         led_before, led = model.leader[model.leader >= 0], after.leader[after.leader >= 0]
-        return {
+        loads = {
             "bytes": (sum_by(model.broker, model.bytes, count), sum_by(after.layout.broker, self.bytes_after, count)),
             "replicas": (np.bincount(model.broker, minlength=count), np.bincount(after.layout.broker, minlength=count)),
             "leaders": (np.bincount(led_before, minlength=count), np.bincount(led, minlength=count)),
         }
+        if model.rest is None:
+            return loads
+        others = {name: model.rest.sums.whole_by_broker(name, count) for name in loads}
+        return {name: (before + others[name], then + others[name]) for name, (before, then) in loads.items()}
 
     @cached_property
     def unevenness(self) -> tuple[float, ...]:
@@ -286,6 +291,8 @@ class Outcome:
         if (rate := self.placement.model.write_rate) is not None:
             layout = self.placement.layout
             loads["rate"] = np.bincount(layout.broker, rate[self.partition_after], minlength=self.model.brokers)
+            if self.model.rest is not None:
+                loads["rate"] = loads["rate"] + self.model.rest.sums.load(self.model, Resource.NETWORK_IN)
         found = []
         for name, after in loads.items():
             weight = self._weight(_RESOURCES[name])

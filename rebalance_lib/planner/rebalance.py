@@ -24,7 +24,7 @@ from rebalance_lib.planner.goals import GOALS, View
 from rebalance_lib.planner.order import leader_shares, order_lists
 from rebalance_lib.planner.resources import LED, Resource, weights, with_unknown
 from rebalance_lib.planner.shares import Exchange, band, even_shares, exchange
-from rebalance_lib.planner.workspace import Layout, Placement, Workspace
+from rebalance_lib.planner.workspace import Layout, Placement, Workspace, to_int
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,11 +89,14 @@ def _share(work: Workspace, number: int, *, fair: bool) -> Floats:
         at_most = np.where(scope.takes, np.inf, load)
     at_least, at_most = np.where(keeps, load, (at_least, at_most))
     at_least = np.where(stays, at_least, 0.0)
+    total, limits = float(load[stays].sum()) + float(of_copy[work.unassigned].sum()), _rack_limits(work, number, stays)
+    if model.rest is not None:
+        total = min(total, float(limits.sum()))  # parts of whole numbers are rounded
     return even_shares(
-        float(load[stays].sum()) + float(of_copy[work.unassigned].sum()),
+        total,
         part,
         np.maximum(model.rack, 0),
-        _rack_limits(work, of_copy, stays),
+        limits,
         at_least=at_least,
         at_most=at_most,
     )
@@ -157,25 +160,32 @@ def _leveled(work: Workspace) -> Workspace:
     What has left a disk makes space there for the next time only.
     """
     for _ in range(REPEATS):
-        shares = shares_of(work)
-        repaired, _refused = repair_racks(work.state, work.order, to_int(shares[Resource.DISK]))
-        if repaired:
-            shares = shares_of(work)
-        uneven = unevenness(work, shares)
-        if uneven == 0:
+        work, again = level_once(work)
+        if not again:
             break
-        # What gains too little is not begun: it would be moved for nothing. The gain is measured by fair shares: where
-        # data flows one way only, the others drift with every pass.
-        start, fair = work.layout, shares_of(work, fair=True)
-        before = unevenness(work, fair)
-        work, fair = _level_in_order(work, shares, fair)
-        gained, layout = before - unevenness(work, fair), work.settled_layout()
-        if gained <= uneven * least_gain(work.request) or layout is None:
-            return work.resumed(start, work.leader)
-        if work.request.limited:
-            break  # the budget is for all of it
-        work = work.resumed(layout, work.leader)
     return work
+
+
+def level_once(work: Workspace) -> tuple[Workspace, bool]:
+    """Racks repaired, and loads levelled if that gains enough; and whether it may gain more to do it again."""
+    shares = shares_of(work)
+    repaired, _refused = repair_racks(work.state, work.order, to_int(shares[Resource.DISK]))
+    if repaired:
+        shares = shares_of(work)
+    uneven = unevenness(work, shares)
+    if uneven == 0:
+        return work, False
+    # What gains too little is not begun: it would be moved for nothing. The gain is measured by fair shares: where
+    # data flows one way only, the others drift with every pass.
+    start, fair = work.layout, shares_of(work, fair=True)
+    before = unevenness(work, fair)
+    work, fair = _level_in_order(work, shares, fair)
+    gained, layout = before - unevenness(work, fair), work.settled_layout()
+    if gained <= uneven * least_gain(work.request) or layout is None:
+        return work.resumed(start, work.leader), False
+    if work.request.limited:
+        return work, False  # the budget is for all of it
+    return work.resumed(layout, work.leader), True
 
 
 def _level_in_order(work: Workspace, shares: Shares, fair: Shares) -> tuple[Workspace, Shares]:
@@ -325,7 +335,7 @@ def _shift_bytes(work: Workspace, shares: Shares, tolerance: float) -> int:
         np.rint(spare * part).astype(np.int64),
         (share * SLACK).astype(np.int64),
     )
-    moved: int = shift(work.state, work.order, wanted_moves, not _crosses_racks(work), work.request.seed)
+    moved: int = shift(work.state, work.order, wanted_moves, not crosses_racks(work), work.request.seed)
     return moved
 
 
@@ -349,7 +359,7 @@ def _exchange(work: Workspace, share: Floats, tolerance: float, part: float = 1.
     """What brokers give and take: within racks where these keep their totals, else over all of them in turns."""
     load = work.brokers["bytes"].astype(np.float64)
     gives, takes = work.scope.gives & (share > 0), work.scope.takes
-    within_racks = not _crosses_racks(work)
+    within_racks = not crosses_racks(work)
     groups = [np.ones(len(load), np.bool_)]
     if within_racks:
         groups = [work.model.rack == rack for rack in range(work.state.racks)]
@@ -365,12 +375,13 @@ def _exchange(work: Workspace, share: Floats, tolerance: float, part: float = 1.
     return Exchange(give, take)
 
 
-def _crosses_racks(work: Workspace) -> bool:
+def crosses_racks(work: Workspace) -> bool:
     """Whether replicas may leave their rack: not if every movable partition has exactly one in each."""
     if work.state.racks < 2:
         return False
     lengths = work.lengths[work.state.partitions["movable"][:-1] > 0]
-    return bool(np.any(lengths != work.state.racks))
+    of_rest = set() if work.model.rest is None else work.model.rest.sums.movable_factors
+    return bool(np.any(lengths != work.state.racks)) or bool(of_rest - {work.state.racks})
 
 
 def bands(work: Workspace, shares: Shares, resource: Resource, part: float = 1.0) -> tuple[Floats, Floats]:
@@ -382,20 +393,20 @@ def bands(work: Workspace, shares: Shares, resource: Resource, part: float = 1.0
     return share * (1 - tolerance), share * (1 + tolerance)
 
 
-def _rack_limits(work: Workspace, of_copy: Floats, stays: NDArray[np.bool_]) -> Floats:
+def _rack_limits(work: Workspace, number: int, stays: NDArray[np.bool_]) -> Floats:
     """The most that each rack can hold if every partition is spread over racks as well as can be."""
     racks = work.state.racks
     in_rack = np.bincount(np.maximum(work.model.rack, 0)[stays], minlength=racks)
     limits = np.zeros(racks)
-    for factor, load in enumerate(np.bincount(work.lengths, of_copy)):
+    loads = np.bincount(work.lengths, work.state.weight[number])
+    if work.model.rest is not None:
+        of_rest = work.model.rest.sums.by_factor(work.resources[number])
+        factors = max(len(loads), len(of_rest))
+        loads = np.pad(loads, (0, factors - len(loads))) + np.pad(of_rest, (0, factors - len(of_rest)))
+    for factor, load in enumerate(loads):
         copies = next((m for m in range(1, factor + 1) if np.minimum(in_rack, m).sum() >= factor), factor)
         limits += load * np.minimum(in_rack, copies)
     return limits
-
-
-def to_int(values: Floats) -> NDArray[np.int64]:
-    """Whole bytes."""
-    return np.minimum(values, float(1 << 62)).astype(np.int64)
 
 
 def _excess(work: Workspace, load: NDArray[Any], share: Floats, low: Floats, high: Floats) -> float:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rebalance_lib.planner.broker_sums import BrokerSums
     from rebalance_lib.planner.model import ClusterModel
 
 _SHOWN = 5
@@ -46,11 +47,16 @@ class Scope:
     min_leaders: NDArray[np.int64] | None = None  # by topic: how many partitions each broker that may lead shall lead
 
     @classmethod
-    def of(cls, model: ClusterModel, request: Request) -> Scope:
-        """Check the names in a request and mark what it allows."""
+    def of(cls, model: ClusterModel, request: Request, totals: BrokerSums | None = None) -> Scope:
+        """Check the names in a request and mark what it allows.
+
+        Args: `totals` are those of the whole cluster, for a model of some partitions alone: topics that are named may
+        be among the others.
+        """
         known_brokers(model, request)
         drained_log_dirs(model, request)
-        movable = chosen_topics(model, request)[model.topic] if model.partitions else np.zeros(0, np.bool_)
+        chosen_by_name = chosen_topics(model, request, part=totals is not None)
+        movable = chosen_by_name[model.topic] if model.partitions else np.zeros(0, np.bool_)
         if busy := np.flatnonzero(movable & model.moving)[:_SHOWN].tolist():
             names = some(map(model.name, busy), int((movable & model.moving).sum()))
             raise InvalidInputError(f"{names} are being reassigned now: wait until that ends, or leave them out")
@@ -65,7 +71,7 @@ class Scope:
         if request.mode is Mode.DRAIN:
             leaves, takes = about, takes & ~about
         elif request.mode is Mode.EXPAND:
-            new = about if about.any() else np.bincount(model.broker, minlength=model.brokers) == 0
+            new = about if about.any() else _held(model, totals) == 0
             takes = takes & new
             if not takes.any():
                 raise InvalidInputError(
@@ -79,12 +85,12 @@ class Scope:
         if request.mode not in _MODES_FOR_OFFLINE:
             dead = np.zeros(model.partitions, np.bool_)
             dead[model.slot_partition[~model.alive[model.broker]]] = True
-            offline = int((dead & movable).sum())
+            offline = int((dead & movable).sum()) + (0 if model.rest is None else model.rest.sums.total("offline"))
             movable = movable & ~dead
         may_lead = model.alive & ~leaves & ~excluded
         if request.mode is Mode.DEMOTE:
             may_lead &= ~about
-        remarks = (*remarks_on(model, request), *_kept_in_log_dirs(model, request, movable))
+        remarks = (*remarks_on(model, request), *_kept_in_log_dirs(model, request, movable)) if totals is None else ()
         chosen = leader_racks(model, request)
         if chosen is None:
             may_lead_else = None
@@ -171,8 +177,8 @@ def drained_log_dirs(model: ClusterModel, request: Request) -> NDArray[np.bool_]
     return flags
 
 
-def chosen_topics(model: ClusterModel, request: Request) -> NDArray[np.bool_]:
-    """By topic, whether it may be moved."""
+def chosen_topics(model: ClusterModel, request: Request, *, part: bool = False) -> NDArray[np.bool_]:
+    """By topic, whether it may be moved; of a `part` of a cluster, names may match nothing."""
     topics = model.topics
     if not request.topics:
         chosen = ~model.internal | request.include_internal | (request.mode in WHOLE_BROKERS)
@@ -180,7 +186,7 @@ def chosen_topics(model: ClusterModel, request: Request) -> NDArray[np.bool_]:
         chosen = np.zeros(len(topics), np.bool_)
         for pattern in request.topics:
             found = _matching(topics, pattern)
-            if not found.any():
+            if not found.any() and not part and not _matches_others(model, pattern):
                 problem = "check the name; a pattern looks like 'orders-*'"
                 raise InvalidInputError(f"no topic is called {pattern!r}: {problem}")
             chosen |= found
@@ -195,7 +201,11 @@ def remarks_on(model: ClusterModel, request: Request) -> tuple[str, ...]:
     An exclusion that matches nothing harms nothing, and a standing one may be for topics that come and go. It is the
     same with topics that each broker shall lead some of.
     """
-    unused = [pattern for pattern in request.excluded_topics if not _matching(model.topics, pattern).any()]
+    unused = [
+        pattern
+        for pattern in request.excluded_topics
+        if not _matching(model.topics, pattern).any() and not _matches_others(model, pattern)
+    ]
     remarks = [f"No topic matches {pattern!r}, which is to be left alone." for pattern in unused]
     leaderless = [pattern for pattern in request.least_leaders if not _matching(model.topics, pattern).any()]
     remarks += [f"No topic matches {pattern!r}, which each broker is to lead some of." for pattern in leaderless]
@@ -268,6 +278,25 @@ def _matching(topics: list[str], pattern: str) -> NDArray[np.bool_]:
     else:
         found = np.array([topic == pattern for topic in topics], np.bool_)
     return found
+
+
+def matched_patterns(topics: list[str], request: Request) -> frozenset[str]:
+    """The names and patterns of a request that match one of these topics."""
+    named = {*request.topics, *request.excluded_topics}
+    return frozenset(pattern for pattern in named if _matching(topics, pattern).any())
+
+
+def _matches_others(model: ClusterModel, pattern: str) -> bool:
+    """Whether a topic is called so that has no partition in the model."""
+    return model.rest is not None and pattern in model.rest.matched
+
+
+def _held(model: ClusterModel, totals: BrokerSums | None) -> NDArray[np.float64]:
+    """By broker: its replicas in the whole cluster."""
+    if totals is not None:
+        return totals.by_broker("replicas", model.brokers)
+    held = np.bincount(model.broker, minlength=model.brokers).astype(np.float64)
+    return held if model.rest is None else held + model.rest.sums.by_broker("replicas", model.brokers)
 
 
 def _flags(model: ClusterModel, ids: Iterable[int]) -> NDArray[np.bool_]:

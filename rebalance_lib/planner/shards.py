@@ -1,187 +1,326 @@
-"""A cluster balanced in parts: shards that know nothing of one another, and a last pass over what they leave.
+"""A cluster balanced in parts: shards that know nothing of one another, and a last pass over what they change.
 
 Goal:
-    A cluster too large for one task is planned by several, and is as even afterwards as if one had planned it.
+    A cluster too large for one process is planned by several, and is as even afterwards as if one had planned it.
 
 Algorithm:
-    Shard i of k has the partitions i, i + k, i + 2k ... and all brokers. Of what each broker has too much in the whole
-    cluster, nine tenths are given away by the shards, in proportion to what each holds of it; of what it lacks, nine
-    tenths are taken, by all shards evenly:
+    Whole topics are dealt to k shards by a hash of their names, very large ones in chunks of partitions: a random split
+    in which every shard has all brokers, as in POP (Narayanan et al., SOSP 2021). A shard knows its own partitions, and
+    of all others what each broker holds, see ``broker_sums``. To it the cluster is k times as small as it is: disks,
+    networks and budgets are a kth, and what brokers hold is a kth of the whole cluster's, its own partitions among it:
 
-        share in a shard = load in the shard - 0.9 * (surplus * load in the shard / load - deficit / k)
+        load in a shard = own partitions + (whole cluster / k - own partitions, as they are at the start)
 
-    for bytes, replicas, leaders and write rates alike. Each shard spends a kth of the budgets, of the free space of
-    each log dir and of what networks can take; one that is too full already is so for every shard.
+    So whatever has too much in the whole cluster has a kth of that too much in every shard, and what a shard happens to
+    have more of than others makes no work. What each shard brings within a band is within it in the whole cluster,
+    since loads and bands add up.
 
-    The rest, and what shards could not do because replicas have sizes, is left to the first shard, once more: it gives
-    and takes for all. A tenth is enough for it to choose from, and too little to matter for its time. Its tolerance is
-    k times as wide, since a part of the whole cluster's share is k times that part of a shard's. Leaders come last and
-    over all partitions, since they are free. Should a band still be missed, the whole is levelled once more.
+    Numbers are whole, and replicas have sizes: something is left. A shard keeps the partitions that it changes in any
+    candidate, and adds up all others, see ``rest``. Partitions that were kept are brought together, as a cluster of
+    which the rest may not move, and are levelled and put in order once more. What has moved already is moved on for
+    nothing.
 
 Example:
-    Two brokers hold 30 and 10, in two shards 18 + 12 and 4 + 6. The share is 20 each. The first broker gives 5.4 of its
-    18 and 3.6 of its 12, the second takes 4.5 in either shard, which leaves 21 and 19. The first shard then moves 1.
+    Two brokers hold 30 and 10, in two shards 18 + 12 and 4 + 6. To both shards they hold 15 and 5, of which the first
+    one gives 5. The first shard finds 4 to move, the second one 6: 20 and 20.
 """
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
-from rebalance_lib.planner.compiled.settle import repair_racks
-from rebalance_lib.planner.order import order_lists
+from rebalance_lib.planner.broker_sums import BrokerSums, GivenLoads
+from rebalance_lib.planner.compiled.compare import compare, rack_spread
+from rebalance_lib.planner.goals import View
+from rebalance_lib.planner.goals.failover import groups_of, inherited_loads
+from rebalance_lib.planner.goals.racks import in_too_few_racks
+from rebalance_lib.planner.model import NO_LIMIT
+from rebalance_lib.planner.names import LEADERS, names, request_for
+from rebalance_lib.planner.order import MOST_BROKERS, order_lists
 from rebalance_lib.planner.rebalance import (
-    Shares,
-    least_gain,
+    SPENT,
+    crosses_racks,
     level,
-    out_of_balance,
+    level_once,
     polish_few,
     rebalance,
     shares_of,
-    to_int,
     unevenness,
 )
 from rebalance_lib.planner.request import Mode
 from rebalance_lib.planner.resources import Resource
-from rebalance_lib.planner.workspace import Layout, Placement, Workspace
+from rebalance_lib.planner.rest import Rest, Topics
+from rebalance_lib.planner.scope import Scope, matched_patterns
+from rebalance_lib.planner.workspace import Layout, Placement, Workspace, at_present
+from rebalance_lib.topology.texts import encode_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
     from rebalance_lib.planner.model import ClusterModel
     from rebalance_lib.planner.request import Request
-    from rebalance_lib.planner.scope import Scope
 
-    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
 SHARDED = frozenset({Mode.BALANCE, Mode.EXPAND, Mode.TOPICS})
-PART = 0.9  # of surplus and deficit is shared out: less would leave too much to the last pass, more too little
-PARTITIONS_OF_A_SHARD = 5_000_000
-_WIDEST = 0.9  # a tolerance is a part of a share
+PARTITIONS_OF_A_SHARD = 500_000
+"""By default: with rows of 75 characters a topic it takes 1.4 KB a partition to plan one, on top of 0.3 GB for the
+program and of the rows themselves, 0.4 KB once in Arrow and once on the way (``python -m bench.shards --memory
+50000:1000,250000:1000``): 1.4 GB, within the 1.5 to 2 GB of a Python worker. Larger shards are no better, see there.
+"""
+CHUNK = 1 << 14  # consecutive partitions of a topic that stay together
 
 
 @dataclass(frozen=True, eq=False)
-class Shard:
-    """Some of a cluster's partitions, as a cluster of their own, and where their slots are in the whole."""
+class ShardPlan:
+    """What a shard hands on: where each candidate puts its partitions, which of them are kept, and all others."""
 
-    model: ClusterModel
-    scope: Scope
-    slots: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, model: ClusterModel, scope: Scope, number: int, count: int) -> Shard:
-        """Every ``count``-th partition, from this one on."""
-        rows = np.arange(number, model.partitions, count)
-        part, slots = model.select(rows)
-        return cls(part, replace(scope, movable=scope.movable[rows]), slots)
+    placements: Mapping[str, Placement]  # by candidate, of all partitions of the shard
+    kept_rows: Ints  # where they are in the shard's model
+    rest: Rest
 
 
 def cut_up(request: Request, partitions: int) -> Request:
-    """The request with as many shards as it asks for, or as a cluster of so many partitions needs; none is empty."""
+    """The request with as many shards as it asks for, or as many as fit small workers; none is empty."""
     wanted = request.shards or -(-partitions // PARTITIONS_OF_A_SHARD)
     return replace(request, shards=max(1, min(wanted, partitions)))
 
 
-def place_in_shards(model: ClusterModel, scope: Scope, request: Request) -> Placement:
-    """Balance each shard in turn, then the rest."""
-    return join(model, scope, request, [plan_shard(model, scope, request, n) for n in range(request.shards)])
+def shard_count(request: Request, partitions: int, *, sets: bool) -> int:
+    """How many shards a cluster is planned in: 1 where it must be seen as a whole."""
+    whole = sets or request.mode not in SHARDED or request.min_topic_leaders or request.leader_racks
+    return 1 if whole else cut_up(request, partitions).shards
 
 
-def plan_shard(model: ClusterModel, scope: Scope, request: Request, number: int) -> Layout:
-    """What one shard's part of the work comes to: where the replicas of its partitions shall be, in their order."""
-    count = request.shards
-    work = Workspace.of(model, scope, request, Layout.of(model), model.leader)
-    shares = shares_of(work)
-    uneven = unevenness(work, shares) > 0
-    loads, free = _loads(work), work.state.free
-    below = work.state.ceiling - work.state.load
-    del work  # as large as the whole cluster
-    shard = Shard.of(model, scope, number, count)
-    part = replace(
-        request, byte_budget=_part(request.byte_budget, count), move_budget=_part(request.move_budget, count)
+def shard_of(topics: pa.ChunkedArray | pa.Array, partitions: NDArray[np.integer], count: int) -> NDArray[np.int32]:
+    """By row: its shard, 0 up to ``count``; the same in every process. A topic is in one shard unless it is huge."""
+    code, texts = encode_texts(topics)
+    return shards_of_topics(_hashes(texts.to_pylist())[code], partitions, count)
+
+
+def _hashes(topics: Iterable[str]) -> NDArray[np.uint64]:
+    return np.array([zlib.crc32(topic.encode()) for topic in topics], np.uint64)
+
+
+def shards_of_topics(hashes: NDArray[np.uint64], partitions: NDArray[np.integer], count: int) -> NDArray[np.int32]:
+    """The same from the hash of each row's topic."""
+    # Fibonacci hashing: the upper bits of the product depend on all bits of both.
+    mixed = (hashes + (partitions // CHUNK).astype(np.uint64) * np.uint64(0x9E3779B1)) * np.uint64(0x9E3779B97F4A7C15)
+    return ((mixed >> np.uint64(32)) % np.uint64(count)).astype(np.int32)
+
+
+def plan_shard(model: ClusterModel, scope: Scope, request: Request, totals: BrokerSums, count: int) -> ShardPlan:
+    """Every candidate of the request, for one of so many shards.
+
+    Args:
+        model: The shard's partitions, and all brokers.
+        scope: Of this model and the whole cluster's totals.
+        request: As for the whole cluster.
+        totals: What brokers hold in the whole cluster.
+        count: How many shards there are.
+    """
+    own = BrokerSums.of(model, scope.movable)
+    cluster = replace(model, rest=Rest(totals + own * -1.0)).at_horizon()
+    own, totals = (own, totals) if model.expected_size is None else (own.at_horizon(), totals.at_horizon())
+    rows = np.argsort(-cluster.size, kind="stable")  # partitions are walked through by size, as in mode balance
+    nothing = replace(cluster.select(rows[:0])[0], rest=Rest(totals))
+    no_scope = replace(scope, movable=scope.movable[:0])
+    whole = Workspace.of(nothing, no_scope, request, Layout.of(nothing), nothing.leader)
+    part = replace(_divided(cluster, count), rest=_part_of_rest(whole, own, count))
+    by_size, slots = part.select(rows)
+    scope_by_size = replace(scope, movable=scope.movable[rows])
+    placements = {}
+    for name in names(request):
+        asked = _part_of_budgets(request_for(nothing, no_scope, request, name), count)
+        work = Workspace.of(by_size, scope_by_size, asked, Layout.of(by_size), by_size.leader)
+        placed = order_lists(work if name == LEADERS else level_once(work)[0], once=name == LEADERS)
+        layout = with_slots(Layout.of(part), slots, placed.layout)
+        placements[name] = at_present(model, Placement(cluster, layout, layout.broker[layout.offsets[:-1]]))
+    changed = np.logical_or.reduce([changed_rows(model, placement) for placement in placements.values()])
+    kept = np.flatnonzero(changed)
+    return ShardPlan(placements, kept, rest_of(model, scope, request, kept))
+
+
+def _part_of_budgets(request: Request, count: int) -> Request:
+    byte_budget, move_budget = (
+        None if one is None else one // count for one in (request.byte_budget, request.move_budget)
     )
-    work = Workspace.of(shard.model, shard.scope, part, Layout.of(shard.model), shard.model.leader)
-    work.state.free[:] = np.where(free > 0, free // count, free)
-    work.state.ceiling[:] = work.state.load + np.where(below > 0, below / count, below)
-    own = _shared_out(shares, loads, _loads(work), count)
-    repair_racks(work.state, work.order, to_int(own[Resource.DISK]))
-    if uneven:
-        level(work, own)
-    return work.layout
+    return replace(request, byte_budget=byte_budget, move_budget=move_budget, polish=0.0)
 
 
-def join(model: ClusterModel, scope: Scope, request: Request, parts: Sequence[Layout]) -> Placement:
-    """The shards' answers put together, what they left evened out by the first one, and leaders over all."""
-    count = len(parts)
-    broker, held, log_dir = model.broker.copy(), model.bytes.copy(), model.log_dir.copy()
-    for number, part in enumerate(parts):
-        slots = Shard.of(model, scope, number, count).slots
-        broker[slots], held[slots], log_dir[slots] = part.broker, part.bytes, part.log_dir
-    layout = Layout(model.offsets, broker, held, log_dir)
-    # As every shard had them: a broker that takes nothing and has given would now have a share of what it has left.
-    start = Workspace.of(model, scope, request, Layout.of(model), model.leader)
-    shares = shares_of(start)
-    work = _resumed(model, scope, request, layout)
-    if unevenness(work, shares) > 0:
-        shard = Shard.of(model, scope, 0, count)
-        wide = replace(request, tolerance=min(_WIDEST, request.tolerance * count))
-        first = Layout(shard.model.offsets, broker[shard.slots], held[shard.slots], log_dir[shard.slots])
-        last = _resumed(shard.model, shard.scope, wide, first)
-        last.state.free[:], last.state.budget[:] = work.state.free, work.state.budget
-        last.state.ceiling[:] = last.state.load + work.state.ceiling - work.state.load
-        level(last, _rest(shares, _loads(work), _loads(last)))
-        broker[shard.slots], held[shard.slots] = last.state.slots["broker"], last.state.slots["bytes"]
-        log_dir[shard.slots] = last.state.slots["log_dir"]
-        work = _resumed(model, scope, request, layout)
-    if request.limited:
+def _part_of_rest(whole: Workspace, own: BrokerSums, count: int) -> Rest:
+    """What the others must hold for a shard to have its part of what brokers have too much and too little.
+
+    Args: `whole` has no partitions, and the totals of the cluster as its rest.
+    """
+    model = whole.model
+    totals = model.rest.sums if model.rest is not None else own
+    view = View(model, whole.scope, whole.request, whole.layout)
+    shares = shares_of(whole)
+    shares |= {one: view.share(one) for one in view.resources if one not in shares}
+    everyone = np.zeros(model.brokers, np.int64)
+    loads = {}
+    for one, share in shares.items():
+        group = everyone if not one.of_replicas or crosses_racks(whole) else np.maximum(model.rack, 0)
+        load, mine = totals.load(model, one), own.load(model, one)
+        holds = np.divide(mine, load, out=np.zeros_like(mine), where=load > 0)
+        gives, lacks = np.maximum(0, load - share) * holds, np.maximum(0, share - load)
+        given, lacking = (np.bincount(group, values) for values in (gives, lacks))
+        takes = np.divide(given, lacking, out=np.zeros_like(given), where=lacking > 0)[group] * lacks
+        loads[one] = share / count + gives - takes - mine
+    parts = totals * (1 / count) + own * -1.0
+    return Rest(GivenLoads(parts.broker, parts.log_dir, parts.factor, parts.columns, loads))
+
+
+def _divided(model: ClusterModel, count: int) -> ClusterModel:
+    """The cluster with a part of its disks and networks."""
+    dirs = model.log_dirs
+    total, usable = (np.where(one < NO_LIMIT, one // count, one) for one in (dirs.total, dirs.usable))
+    networks = {one: model.capacity[one] / count for one in NETWORKS if one in model.capacity}
+    return replace(model, log_dirs=replace(dirs, total=total, usable=usable), capacity={**model.capacity, **networks})
+
+
+NETWORKS = (Resource.NETWORK_IN, Resource.NETWORK_OUT)
+
+
+def changed_rows(model: ClusterModel, placement: Placement) -> NDArray[np.bool_]:
+    """By partition: whether its list or a log dir changes."""
+    after = placement.layout
+    differs: NDArray[np.bool_] = compare(
+        model.offsets, model.broker, model.log_dir, after.offsets, after.broker, after.log_dir
+    )[2]
+    return differs
+
+
+def with_slots(layout: Layout, slots: Ints, part: Layout) -> Layout:
+    """A layout with those of a part in place of some of its slots."""
+    broker, held, log_dir = layout.broker.copy(), layout.bytes.copy(), layout.log_dir.copy()
+    broker[slots], held[slots], log_dir[slots] = part.broker, part.bytes, part.log_dir
+    return Layout(layout.offsets, broker, held, log_dir)
+
+
+def rest_of(model: ClusterModel, scope: Scope, request: Request, kept: Ints) -> Rest:
+    """What all partitions of a model but these add up to."""
+    others = np.ones(model.partitions, np.bool_)
+    others[kept] = False
+    rows = np.flatnonzero(others)
+    part, scope = model.select(rows)[0], replace(scope, movable=scope.movable[rows])
+    view = View(part, scope, request, Layout.of(part))
+    inherited: dict[str, NDArray[np.float64]] = {}
+    if model.brokers <= MOST_BROKERS and view.stays.sum() > 1:
+        for name, group in groups_of(view).items():
+            inherited |= {f"{name} {one}": table for one, table in inherited_loads(view, group).items()}
+    racks, fullest = rack_spread(part.offsets, part.broker, part.rack)
+    return Rest(
+        BrokerSums.of(part, scope.movable, {"offline": scope.offline}),
+        inherited,
+        _wide_topics(model, part, int(view.stays.sum())),
+        in_too_few_racks(view) if model.has_racks else 0,
+        len(part.broker) - int(racks.sum()) + int(fullest.sum()),
+        matched_patterns(model.topics, request),
+    )
+
+
+def _wide_topics(model: ClusterModel, part: ClusterModel, brokers: int) -> Topics:
+    """Leaders and replicas of topics that may have as many of them as there are brokers.
+
+    Partitions are numbered from 0: the last one's number says how many there are, wherever the others are.
+    """
+    widest, factor = (np.zeros(len(model.topics), np.int64) for _ in range(2))
+    np.maximum.at(widest, model.topic, model.partition + 1)
+    np.maximum.at(factor, model.topic, model.replication_factor)
+    here = np.bincount(part.topic, minlength=len(model.topics)) > 0
+    wide = np.flatnonzero((widest * factor >= brokers) & here)
+    row = np.full(len(model.topics), -1)
+    row[wide] = np.arange(len(wide))
+    tables = []
+    for topic, broker in ((part.topic, part.leader), (part.topic[part.slot_partition], part.broker)):
+        counted = row[topic] >= 0
+        cells = np.bincount(row[topic[counted]] * model.brokers + broker[counted], minlength=len(wide) * model.brokers)
+        tables.append(cells.reshape(len(wide), model.brokers).astype(np.int32))
+    return Topics([model.topics[number] for number in wide.tolist()], *tables)
+
+
+def join_shards(
+    model: ClusterModel, scope: Scope, request: Request, layouts: Mapping[str, Layout]
+) -> dict[str, Placement]:
+    """By candidate: what shards left uneven evened out by the partitions that they kept, within the budgets.
+
+    Args:
+        model: All partitions that were kept; its ``rest`` is that of all shards.
+        scope: Of this model.
+        request: As for the whole cluster.
+        layouts: By candidate where the shards put the partitions of the model.
+    """
+    return {name: _joined(model, scope, request, name, layout) for name, layout in layouts.items()}
+
+
+def _joined(model: ClusterModel, scope: Scope, request: Request, name: str, layout: Layout) -> Placement:
+    if not model.partitions:
+        return Placement(model, layout, model.leader)
+    expected = model.at_horizon()
+    if expected is not model:
+        layout = replace(layout, bytes=expected.size[expected.slot_partition])
+    asked = replace(request_for(expected, scope, request, name), polish=0.0)
+    start = Workspace.of(expected, scope, asked, Layout.of(expected), expected.leader)
+    shares = shares_of(start)  # as the shards had them: a broker that takes nothing would now share what it has left
+    work = _resumed(expected, scope, asked, layout)
+    if name != LEADERS and not _is_spent(work) and unevenness(work, shares) > 0:
+        level(work, shares)
         polish_few(work, shares)
-    gained = out_of_balance(start) - out_of_balance(work)
-    if gained <= unevenness(start, shares) * least_gain(request):
-        return rebalance(start)  # what shards gained too little by is not begun, as without them
-    # Mostly all bands are reached by now, and the last pass only sees to the leaders.
-    return order_lists(work) if request.limited else rebalance(work)
+        layout = work.settled_layout() or layout
+        work = _resumed(expected, scope, asked, layout)
+    if name == LEADERS or asked.limited:
+        return at_present(model, order_lists(work, once=True))
+    return at_present(model, rebalance(work))
+
+
+def _is_spent(work: Workspace) -> bool:
+    """Whether too little of a budget is left for another round."""
+    budgets = (work.request.byte_budget, work.request.move_budget)
+    left = work.state.budget.tolist()
+    return any(budget is not None and left[number] < SPENT * budget for number, budget in enumerate(budgets))
 
 
 def _resumed(model: ClusterModel, scope: Scope, request: Request, layout: Layout) -> Workspace:
     """A workspace in which replicas have moved already: their homes and the budgets left are known."""
-    work = Workspace.of(model, scope, request, layout, model.leader)
-    work.state.slots["home"] = model.broker
-    moved = layout.broker != model.broker
-    work.state.budget[:] -= np.array([model.size[model.slot_partition[moved]].sum(), moved.sum()], np.int64)
+    work = Workspace.of(model, scope, request, layout, layout.broker[layout.offsets[:-1]])
+    arrives = compare(model.offsets, model.broker, model.log_dir, layout.offsets, layout.broker, layout.log_dir)[
+        0
+    ].astype(np.bool_)
+    work.state.slots["home"] = np.where(arrives, -1, layout.broker)
+    moved = np.flatnonzero(arrives)
+    work.state.budget[:] -= np.array([model.size[model.slot_partition[moved]].sum(), len(moved)], np.int64)
     return work
 
 
-def _loads(work: Workspace) -> Shares:
-    """What each broker holds of all that is shared out."""
-    loads = {one: work.load(one).copy() for one in work.resources}
-    return loads | {Resource.LEADERS: work.brokers["leads"].astype(np.float64)}
-
-
-def _shared_out(shares: Shares, loads: Shares, own: Shares, count: int) -> Shares:
-    """A shard's part of each broker's share."""
-
-    def part(share: Floats, load: Floats, mine: Floats) -> Floats:
-        surplus, deficit = np.maximum(0, load - share), np.maximum(0, share - load)
-        holds = np.divide(mine, load, out=np.zeros_like(mine), where=load > 0)
-        shared: Floats = mine - PART * (surplus * holds - deficit / count)
-        return shared
-
-    return {one: part(shares[one], loads[one], own[one]) for one in shares}
-
-
-def _rest(shares: Shares, loads: Shares, own: Shares) -> Shares:
-    """The shares of a shard that gives and takes for all; it cannot give more than it has."""
-
-    def part(share: Floats, load: Floats, mine: Floats) -> Floats:
-        left: Floats = np.where(share > 0, np.maximum(1, mine - (load - share)), 0)
-        return left
-
-    return {one: part(shares[one], loads[one], own[one]) for one in shares}
-
-
-def _part(budget: int | None, count: int) -> int | None:
-    return None if budget is None else budget // count
+def place_in_shards(model: ClusterModel, scope: Scope, request: Request, count: int) -> dict[str, Placement]:
+    """By candidate: where so many shards place a cluster that fits this process, one after the other."""
+    shard = shards_of_topics(_hashes(model.topics)[model.topic], model.partition, count)
+    totals = BrokerSums.of(model, scope.movable)
+    layouts = dict.fromkeys(names(request), Layout.of(model))
+    kept, rests = [], []
+    for number in range(count):
+        rows = np.flatnonzero(shard == number)
+        part, slots = model.select(rows)
+        plan = plan_shard(part, replace(scope, movable=scope.movable[rows]), request, totals, count)
+        kept.append(rows[plan.kept_rows])
+        rests.append(plan.rest)
+        layouts = {name: with_slots(one, slots, plan.placements[name].layout) for name, one in layouts.items()}
+    rows = np.sort(np.concatenate(kept))
+    part, slots = model.select(rows)
+    together = replace(part, rest=Rest.sum(rests))
+    own = {
+        name: Layout(part.offsets, one.broker[slots], one.bytes[slots], one.log_dir[slots])
+        for name, one in layouts.items()
+    }
+    joined = join_shards(together, replace(scope, movable=scope.movable[rows]), request, own)
+    found = {name: with_slots(one, slots, joined[name].layout) for name, one in layouts.items()}
+    return {name: Placement(model, one, one.broker[one.offsets[:-1]]) for name, one in found.items()}

@@ -73,6 +73,11 @@ class Workspace:
         brokers["rack"][:-1] = model.rack
         of_partitions = (layout.offsets, model.size, row, limit, leader, scope.movable)
         fill(partitions, slots, brokers, *of_partitions, layout.broker, layout.bytes, layout.log_dir)
+        rest = None if model.rest is None else model.rest.sums
+        if rest is not None:
+            held = {"bytes": Resource.DISK, "replicas": Resource.REPLICAS, "leads": Resource.LEADERS}
+            for name, one in held.items():
+                brokers[name][:-1] += to_int(np.rint(rest.load(model, one)))
         limits = (request.byte_budget, request.move_budget)
         free = free_bytes(model, request.max_fill)
         if layout.log_dir is not model.log_dir:  # log dirs of unknown size and cordoned ones stay as they are
@@ -83,6 +88,8 @@ class Workspace:
         load[0], load[1] = brokers["bytes"][:-1], brokers["replicas"][:-1]
         for number in range(2, len(resources)):
             load[number] = load_by_broker(layout, weight[number], model.brokers)
+            if rest is not None:
+                load[number] += rest.load(model, resources[number])
         state = State(
             partitions,
             slots,
@@ -134,6 +141,8 @@ class Workspace:
             most = np.maximum(ceiling, self.state.load[number])
             if np.isfinite(most).any():
                 load = load_by_broker(layout, self.state.weight[number], self.model.brokers)
+                if self.model.rest is not None:
+                    load += self.model.rest.sums.load(self.model, self.resources[number])
                 if np.any(load > most * (1 + 1e-9)):
                     return True
         return False
@@ -152,12 +161,14 @@ class Workspace:
 
     def immovable(self, number: int) -> NDArray[np.float64]:
         """By broker: what it holds of a resource in replicas that may not move."""
+        rest, brokers = self.model.rest, self.model.brokers
+        of_rest = np.zeros(brokers) if rest is None else rest.sums.fixed(self.resources[number], brokers)
         if self.scope.movable.all():
-            return np.zeros(self.model.brokers)
+            return of_rest
         fixed = ~np.repeat(self.scope.movable, self.lengths)
         slots = self.state.slots
         of_slot = slots["bytes"] if number == 0 else np.repeat(self.state.weight[number], self.lengths)
-        return np.bincount(slots["broker"][fixed], of_slot[fixed], minlength=self.model.brokers).astype(np.float64)
+        return of_rest + np.bincount(slots["broker"][fixed], of_slot[fixed], minlength=brokers)
 
     @property
     def unassigned(self) -> NDArray[np.int64]:
@@ -190,6 +201,17 @@ class Placement:
     layout: Layout
     leader: NDArray[np.int32]
     kept: int = 0  # partitions that were to change, but are left where they are for the sake of their racks
+
+
+def at_present(model: ClusterModel, placement: Placement) -> Placement:
+    """A placement for the sizes after the horizon, with those of now: what is copied is what is there."""
+    if model.expected_size is None:
+        return placement
+    added = placement.model.partitions - model.partitions
+    size = np.append(model.size, np.zeros(added, np.int64))
+    held = size[np.repeat(np.arange(len(size)), np.diff(placement.layout.offsets))]
+    after = replace(placement.model, size=size, bytes=model.bytes, log_dirs=model.log_dirs)
+    return replace(placement, model=after, layout=replace(placement.layout, bytes=held))
 
 
 def carried_out(model: ClusterModel, layout: Layout) -> ClusterModel:
@@ -246,6 +268,11 @@ def ceiling(model: ClusterModel, resource: Resource) -> NDArray[np.float64]:
     return np.where(np.isfinite(capacity), capacity, np.inf)
 
 
+def to_int(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Whole bytes."""
+    return np.minimum(values, float(1 << 62)).astype(np.int64)
+
+
 def sum_by(index: NDArray[np.integer], values: NDArray[np.integer], size: int) -> NDArray[np.int64]:
     """Whole numbers summed by index, exactly; what has none, -1, is left out."""
     summed: NDArray[np.int64] = sums(
@@ -284,12 +311,17 @@ def _watched(
     """For the topics with the most replicas: their rows and limits by partition, and replicas by row and broker."""
     lengths = np.diff(layout.offsets)
     replicas = np.bincount(model.topic, lengths, minlength=len(model.topics)).astype(np.int64)
+    if model.rest is not None:
+        places, of_rest = model.rest.topics.within(model)
+        replicas[places] += of_rest.replicas.sum(axis=1)
     watched = np.argsort(-replicas, kind="stable")[: max(1, _CELLS // max(1, model.brokers))]
     watched = watched[replicas[watched] >= _LEAST_REPLICAS]
     row = np.full(len(model.topics), -1, np.int32)
     row[watched] = np.arange(len(watched), dtype=np.int32)
     of_partition = row[model.topic]
     held = held_by_topic(of_partition, layout.offsets, layout.broker, max(1, len(watched)), model.brokers)
+    if model.rest is not None:
+        held[row[places][row[places] >= 0]] += of_rest.replicas[row[places] >= 0]
     stays = int(np.count_nonzero(model.alive & ~scope.leaves))
     largest = 1.0 / max(1, stays)
     limit = (np.ceil(replicas * largest) + 1).astype(np.int32)

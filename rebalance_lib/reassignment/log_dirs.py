@@ -25,6 +25,8 @@ import pyarrow.compute as pc
 from rebalance_lib.plan.columns import find_sorted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from rebalance_lib.topology import Snapshot
@@ -46,11 +48,17 @@ class LogDirs:
     of_replica: NDArray[np.int64]  # by row of the snapshot's replicas
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> LogDirs:
-        """Read those of a snapshot."""
+    def of(cls, snapshot: Snapshot, other_bytes: Mapping[tuple[int, str | None], int] | None = None) -> LogDirs:
+        """Read those of a snapshot.
+
+        Args: `other_bytes` are those of replicas that it does not have, by broker id and path, None where that is not
+        known.
+        """
+        others = other_bytes or {}
         rows, brokers = snapshot.replicas, snapshot.brokers.sort_by("broker")
         listed = dict(zip(brokers["broker"].to_pylist(), brokers["log_dirs"].to_pylist(), strict=True))
-        ids = np.union1d(np.array(list(listed), np.int64), pc.unique(rows["broker"]).to_numpy())
+        known_ids = np.array([*listed, *(id_ for id_, _ in others)], np.int64)
+        ids = np.union1d(known_ids, pc.unique(rows["broker"]).to_numpy())
         path = one_path_each(rows["log_dir"])
         known = [(place, d) for place, id_ in enumerate(ids.tolist()) for d in listed.get(id_) or []]
         places = find_sorted(ids, rows["broker"].to_numpy())
@@ -59,6 +67,8 @@ class LogDirs:
         lacks = np.ones(len(ids), np.bool_)  # by broker: whether it has a log dir without a path
         lacks[[place for place, _ in known]] = False
         lacks[places[found == UNKNOWN]] = True
+        place_of = {id_: place for place, id_ in enumerate(ids.tolist())}
+        lacks[[place_of[id_] for id_, path in others if (place_of[id_], path) not in named]] = True
         nameless = np.flatnonzero(lacks)
         owner = np.append(np.array([place for place, _ in known], np.int64), nameless)
         order = np.argsort(owner, kind="stable")
@@ -68,13 +78,16 @@ class LogDirs:
         of_replica = number[np.where(found == UNKNOWN, np.minimum(lost, len(order) - 1), found)]
         sizes = pc.fill_null(rows["size_bytes"], 0).to_numpy()
         before = sum_by(of_replica, sizes, len(order))
+        for (id_, of_path), held in others.items():
+            place = place_of[id_]
+            at = named.get((place, of_path), len(known) + int(np.searchsorted(nameless, place)))
+            before[number[at]] += held
         capacity = dict(zip(brokers["broker"].to_pylist(), brokers["capacity"].to_pylist(), strict=True))
         details = [d for _, d in known]
         for place in nameless.tolist():
             id_ = int(ids[place])
             total = None if listed.get(id_) else (capacity.get(id_) or {}).get("disk")
-            held = int(before[number[len(details)]])
-            usable = None if total is None else max(0, total - held)
+            usable = None if total is None else max(0, total - int(before[number[len(details)]]))
             details.append({"path": None, "total_bytes": total, "usable_bytes": usable})
         return cls(
             broker_ids=ids,

@@ -24,6 +24,8 @@ from rebalance_lib.reassignment.log_dirs import UNKNOWN, LogDirs, one_path_each
 from rebalance_lib.topology.texts import encode_texts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from rebalance_lib.plan import Plan
@@ -64,9 +66,14 @@ class Cluster:
     rates_known: bool
 
     @classmethod
-    def of(cls, snapshot: Snapshot, write_rates: pa.Table | None = None) -> Cluster:
-        """Read a snapshot; ``write_rates`` has topic, partition and write_rate."""
-        table, log_dirs = snapshot.replicas, LogDirs.of(snapshot)
+    def of(
+        cls,
+        snapshot: Snapshot,
+        write_rates: pa.Table | None = None,
+        other_bytes: Mapping[tuple[int, str | None], int] | None = None,
+    ) -> Cluster:
+        """Read a snapshot; ``write_rates`` has topic, partition and write_rate; other bytes are those of `LogDirs`."""
+        table, log_dirs = snapshot.replicas, LogDirs.of(snapshot, other_bytes)
         topics = pa.array(sorted(encode_texts(table["topic"])[1].to_pylist()), pa.string())
         keys = _keys(table, topics)
         rows = np.flatnonzero(~table["adding"].to_numpy())

@@ -6,9 +6,11 @@ outlined, in a few hundredths of the time that planning them takes.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from rebalance_lib.plan.pace import Pace
@@ -39,7 +41,8 @@ class Forecasts:
     @classmethod
     def of(cls, model: ClusterModel, pace: Pace) -> Forecasts:
         """For plans that are executed at this pace."""
-        return cls(Cluster.of(model.snapshot, _write_rates(model)), model.snapshot.min_insync_replicas(), pace)
+        cluster = Cluster.of(model.snapshot, _write_rates(model), _other_bytes(model))
+        return cls(cluster, model.snapshot.min_insync_replicas(), pace)
 
     def of_plan(self, plan: Plan) -> Forecast:
         """The forecast of a plan for partitions that the cluster has."""
@@ -47,6 +50,17 @@ class Forecasts:
         if max(len(work.copies.size), len(plan)) > CHANGES_TO_SIMULATE:
             return outline(work, self.pace, min_insync=self.min_insync)
         return simulate_work(work, self.pace, self.min_insync, Conditions())
+
+
+def _other_bytes(model: ClusterModel) -> dict[tuple[int, str | None], int]:
+    """By broker id and path: the bytes of partitions that are not in the model."""
+    held: Counter[tuple[int, str | None]] = Counter()
+    if model.rest is not None:
+        sums, paths = model.rest.sums, [*model.log_dirs.paths, ""]  # -1 finds the last
+        for row in np.flatnonzero(sums.columns["replicas"]).tolist():
+            id_, path = int(model.broker_ids[sums.broker[row]]), paths[sums.log_dir[row]] or None
+            held[id_, path] += int(sums.columns["bytes"][row])
+    return held
 
 
 def _write_rates(model: ClusterModel) -> pa.Table | None:

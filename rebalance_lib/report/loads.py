@@ -17,17 +17,20 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from rebalance_lib.planner.rest import Rest
     from rebalance_lib.topology import Snapshot
 
 NAMED = 5  # consumer groups in a sentence
 UNKNOWN = {"write_rate": "write_rate_unknown", "read_rate": "read_rate_unknown", "size_bytes": "size_unknown"}
 
+_KNOWN = {"write_rate_unknown": "write_known", "read_rate_unknown": "read_known", "size_unknown": "size_known"}
 
-def load_figures(snapshot: Snapshot, loads: pa.Table | None) -> dict[str, Any] | None:
+
+def load_figures(snapshot: Snapshot, loads: pa.Table | None, rest: Rest | None = None) -> dict[str, Any] | None:
     """Statistic, hours and horizon of loads out of the history, and how many partitions of the snapshot lack which.
 
     A partition without a row lacks all of them. With a horizon of 0 days no size is unknown: those of the snapshot
-    count. None for loads that are not from the history.
+    count. None for loads that are not from the history. The rest is what partitions add that the snapshot lacks.
     """
     if loads is None or (facts := LoadFacts.of(loads)) is None:
         return None
@@ -38,6 +41,9 @@ def load_figures(snapshot: Snapshot, loads: pa.Table | None) -> dict[str, Any] |
         name: len(partitions) - int(np.count_nonzero(rows & pc.is_valid(loads[column]).to_numpy()))
         for column, name in UNKNOWN.items()
     }
+    if rest is not None:
+        others = round(rest.sums.partitions)
+        unknown = {name: missing + others - rest.sums.total(_KNOWN[name]) for name, missing in unknown.items()}
     if not facts.horizon_days:
         unknown["size_unknown"] = 0
     return {**asdict(facts), "groups_reset": list(facts.groups_reset), **unknown}

@@ -37,7 +37,7 @@ def summarize(choice: Choice, pace: Pace | None = None) -> dict[str, Any]:
 
     pace = pace or Pace()
     model, chosen = choice.model, choice.recommended
-    sizes = model.snapshot.replicas["size_bytes"]
+    sizes, rest = model.snapshot.replicas["size_bytes"], model.rest
     summary = {
         "version": VERSION,
         "cluster_id": model.snapshot.cluster_id,
@@ -45,19 +45,19 @@ def summarize(choice: Choice, pace: Pace | None = None) -> dict[str, Any]:
         "mode": None if choice.request is None else str(choice.request.mode),
         "request": None if choice.request is None else choice.request.as_dict(),
         "recommended": chosen.name,
-        "partitions": model.partitions,
+        "partitions": choice.before.partitions,
         "partitions_left_alone": chosen.outcome.scope.offline,
         "remarks": list(chosen.outcome.scope.remarks),
         "replicas_kept": _kept(choice),
         "leaders_kept": leaders_kept(choice),
-        "bytes_total": pc.sum(sizes).as_py() or 0,
+        "bytes_total": (pc.sum(sizes).as_py() or 0) + (rest.sums.total("snapshot_bytes") if rest else 0),
         "rates_known": model.write_rate is not None,
-        "loads": load_figures(model.snapshot, choice.rates),
+        "loads": load_figures(model.snapshot, choice.rates, rest),
         "brokers_without_rack": _without_rack(model),
         "unknown_capacities": {str(one): ids for one, ids in unknown_capacities(model).items()},
         "certificate": certificate_figures(choice),
         "dead_brokers": model.broker_ids[~model.alive].tolist(),
-        "replicas_of_unknown_size": sizes.null_count,
+        "replicas_of_unknown_size": sizes.null_count + (rest.sums.total("unknown_sizes") if rest else 0),
         "pace": pace.as_dict(),
         "timings": dict(choice.timings),
     }

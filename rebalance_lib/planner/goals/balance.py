@@ -65,12 +65,11 @@ def _is_polished(view: View) -> bool:
     """Whether ``--polish`` would look for a better plan, and was not given."""
     from rebalance_lib.planner.exact import is_small  # noqa: PLC0415 - they import goals
     from rebalance_lib.planner.polish import CELLS  # noqa: PLC0415
-    from rebalance_lib.planner.shards import cut_up  # noqa: PLC0415
 
     model, request = view.model, view.request
     if request.polish or request.limited or request.mode not in BALANCING:
         return False
-    whole = cut_up(request, model.partitions).shards <= 1 and model.partitions * model.brokers <= CELLS
+    whole = request.shards <= 1 and model.rest is None and model.partitions * model.brokers <= CELLS
     return whole and not is_small(cast("Workspace", view))  # which has all that is looked at
 
 

@@ -6,7 +6,7 @@ its share of all of it, for the worst death; of leaders and, where rates are kno
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -14,29 +14,46 @@ from rebalance_lib.planner.goals.goal import Goal, View
 from rebalance_lib.planner.order import MOST_BROKERS
 from rebalance_lib.planner.resources import Resource, per_leader
 
+INHERITED = (Resource.LEADERS, Resource.NETWORK_OUT)
+
 
 class _Failover(Goal):
     def measure(self, view: View) -> float | None:
         model = view.model
-        if view.stays.sum() < 2 or model.brokers > MOST_BROKERS or not len(view.leader):
+        if view.stays.sum() < 2 or model.brokers > MOST_BROKERS or not view.partitions:
             return None
-        groups: list[np.ndarray] = [np.arange(model.brokers)]
-        if model.has_racks and len(np.unique(model.rack[view.stays])) > 1:
-            groups.append(model.rack)
-        resources = [one for one in (Resource.LEADERS, Resource.NETWORK_OUT) if one in view.resources]
-        return max((worst for group in groups for worst in _worst(view, group, resources)), default=0.0) or None
+        return max((worst for name in groups_of(view) for worst in _worst(view, name)), default=0.0) or None
 
 
-def _worst(view: View, group: np.ndarray, resources: Sequence[Resource]) -> Iterator[float]:
-    """By resource: the most loaded survivor over its share, when all brokers of one group die; the worst group."""
-    alive, leader, groups = view.stays, view.leader, int(group.max()) + 1
+def groups_of(view: View) -> dict[str, np.ndarray]:
+    """By what may die: the group of each broker, of which all die together."""
+    model = view.model
+    groups: dict[str, np.ndarray] = {"broker": np.arange(model.brokers)}
+    if model.has_racks and len(np.unique(model.rack[view.stays])) > 1:
+        groups["rack"] = model.rack
+    return groups
+
+
+def inherited_loads(view: View, group: np.ndarray) -> dict[Resource, np.ndarray]:
+    """By load that fails over: what survivors inherit of the model's partitions, by group that dies and survivor."""
+    leader, brokers, groups = view.leader, view.model.brokers, int(group.max()) + 1
     heir = _heirs(view, group)
     found = np.flatnonzero((heir >= 0) & (group[leader] >= 0))  # a broker whose rack is not known dies alone
-    cell = group[leader[found]] * len(alive) + heir[found]
-    survives = (group[None, :] != np.arange(groups)[:, None]) & alive
-    for resource in resources:
-        weight = per_leader(view.model, resource, np.diff(view.layout.offsets))
-        inherited = np.bincount(cell, weight[found], minlength=groups * len(alive)).reshape(groups, len(alive))
+    cell = group[leader[found]] * brokers + heir[found]
+    lengths = np.diff(view.layout.offsets)
+    weights = {one: per_leader(view.model, one, lengths) for one in INHERITED if one in view.resources}
+    return {
+        one: np.bincount(cell, weight[found], minlength=groups * brokers).reshape(groups, brokers).astype(np.float64)
+        for one, weight in weights.items()
+    }
+
+
+def _worst(view: View, name: str) -> Iterator[float]:
+    """By resource: the most loaded survivor over its share, when all brokers of one group die; the worst group."""
+    group, alive = groups_of(view)[name], view.stays
+    survives = (group[None, :] != np.arange(int(group.max()) + 1)[:, None]) & alive
+    for resource, own in inherited_loads(view, group).items():
+        inherited = own if view.model.rest is None else own + view.model.rest.inherited[f"{name} {resource}"]
         after = np.where(survives, view.load(resource) + inherited, 0.0)
         share = np.where(survives, view.parts(resource), 0.0)
         sums, parts = after.sum(axis=1, keepdims=True), share.sum(axis=1, keepdims=True)

@@ -72,14 +72,25 @@ class View:
     def _load(self, resource: Resource) -> Floats:
         model, layout = self.model, self.layout
         if resource is Resource.DISK:
-            return np.bincount(layout.broker, layout.bytes, minlength=model.brokers).astype(np.float64, copy=False)
-        load = np.zeros(model.brokers)
+            load = np.bincount(layout.broker, layout.bytes, minlength=model.brokers).astype(np.float64, copy=False)
+            return load + self._of_rest(resource)
+        load = self._of_rest(resource)
         if resource in FOLLOWED:
             load += load_by_broker(layout, per_replica(model, resource), model.brokers)
         if resource in LED:
             led = per_leader(model, resource, np.diff(layout.offsets))
             load += np.bincount(self.leader, led, minlength=model.brokers)
         return load
+
+    def _of_rest(self, resource: Resource) -> Floats:
+        rest = self.model.rest
+        return np.zeros(self.model.brokers) if rest is None else rest.sums.load(self.model, resource)
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there are, those that are not in the model too."""
+        others = 0 if self.model.rest is None else round(self.model.rest.sums.partitions)
+        return len(self.layout.offsets) - 1 + others
 
     def measure(self, goal: Goal) -> float | None:
         """How far the cluster is from a goal, worked out once, unless two threads ask at the same time."""

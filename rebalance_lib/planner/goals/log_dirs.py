@@ -38,7 +38,9 @@ def _over_share(view: View) -> np.ndarray:
         return np.empty(0)
     owner = np.repeat(np.arange(brokers), count)
     placed = layout.log_dir >= 0
-    load = np.bincount(layout.log_dir[placed], layout.bytes[placed], minlength=len(owner))
+    load = np.bincount(layout.log_dir[placed], layout.bytes[placed], minlength=len(owner)).astype(np.float64)
+    if view.model.rest is not None:
+        load += view.model.rest.sums.by_log_dir("bytes", len(owner))
     known = np.bincount(owner, dirs.total >= NO_LIMIT, minlength=brokers) == 0
     weight = np.where(known[owner], dirs.total, 1).astype(np.float64)
     held, whole = (np.bincount(owner, values, minlength=brokers) for values in (load, weight))

@@ -20,15 +20,22 @@ if TYPE_CHECKING:
 class _Racks(Goal):
     def measure(self, view: View) -> float | None:
         model = view.model
-        if not model.has_racks or not len(view.leader):
+        if not model.has_racks or not view.partitions:
             return None
-        rack = np.where(model.alive, model.rack, -1)
-        racks, _ = rack_spread(view.layout.offsets, view.layout.broker, rack)
-        crowded = racks < np.minimum(np.diff(view.layout.offsets), _racks_there(view))
-        return 1 + float(np.count_nonzero(crowded)) / len(crowded)
+        others = 0 if model.rest is None else model.rest.narrow
+        return 1 + float(in_too_few_racks(view) + others) / view.partitions
 
     def why(self, _view: View) -> str:
         return "some partitions are in fewer racks than they could be: they may not move, or a budget does not allow it"
+
+
+def in_too_few_racks(view: View) -> int:
+    """How many partitions of the model could be in more racks than they are."""
+    model = view.model
+    rack = np.where(model.alive, model.rack, -1)
+    racks, _ = rack_spread(view.layout.offsets, view.layout.broker, rack)
+    crowded = racks < np.minimum(np.diff(view.layout.offsets), _racks_there(view))
+    return int(np.count_nonzero(crowded))
 
 
 def _racks_there(view: View) -> int | NDArray[np.int64]:

@@ -5,16 +5,13 @@ Replicas that move go to brokers that are not full of their topic; none moves fo
 
 from __future__ import annotations
 
-import numpy as np
-
 from rebalance_lib.planner.goals.goal import Goal, View
 from rebalance_lib.planner.goals.topic_leaders import spread
 
 
 class _TopicReplicas(Goal):
     def measure(self, view: View) -> float | None:
-        lengths = np.diff(view.layout.offsets)
-        return spread(view, np.repeat(np.arange(len(lengths)), lengths), view.layout.broker, view.stays)
+        return spread(view, "replicas", view.stays)
 
 
 TOPIC_REPLICAS = _TopicReplicas("topic_replicas", "the replicas of each topic spread over brokers")

@@ -1,7 +1,6 @@
 """``balance``, ``expand`` and ``topics``: all three even out what their scope allows, see ``rebalance``.
 
-They differ in who takes part: in ``expand`` only new brokers take, in ``topics`` only chosen topics move. A cluster too
-large for one piece is cut up, see ``shards``.
+They differ in who takes part: in ``expand`` only new brokers take, in ``topics`` only chosen topics move.
 
 Partitions are put in the order of their sizes first, which is how they are walked through: a million of them are then
 read from memory one after another, not here and there.
@@ -18,7 +17,6 @@ import numpy as np
 from rebalance_lib.planner.exact import place_exactly
 from rebalance_lib.planner.polish import polished
 from rebalance_lib.planner.rebalance import rebalance
-from rebalance_lib.planner.shards import cut_up, place_in_shards
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace
 
 if TYPE_CHECKING:
@@ -29,9 +27,6 @@ if TYPE_CHECKING:
 
 def place(model: ClusterModel, scope: Scope, request: Request) -> Placement:
     """Bring the cluster into balance."""
-    request = cut_up(request, model.partitions)
-    if request.shards > 1:
-        return place_in_shards(model, scope, request)
     rows = np.argsort(-model.size, kind="stable")
     by_size, slots = model.select(rows)
     scope_by_size = replace(scope, movable=scope.movable[rows])

@@ -17,9 +17,8 @@ import numpy as np
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner.compiled.settle import settle
 from rebalance_lib.planner.modes.log_dirs import Roles, as_brokers, log_dir_shares, owners
-from rebalance_lib.planner.rebalance import to_int
 from rebalance_lib.planner.scope import drained_log_dirs
-from rebalance_lib.planner.workspace import Layout, Placement
+from rebalance_lib.planner.workspace import Layout, Placement, to_int
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,9 +18,8 @@ from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner.compiled.relieve import relieve
 from rebalance_lib.planner.model import NO_LIMIT
 from rebalance_lib.planner.modes.mandatory import order_changed
-from rebalance_lib.planner.rebalance import to_int
 from rebalance_lib.planner.scope import some
-from rebalance_lib.planner.workspace import Layout, Placement, Workspace, sum_by
+from rebalance_lib.planner.workspace import Layout, Placement, Workspace, sum_by, to_int
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,8 +15,9 @@ from rebalance_lib.planner.compiled.settle import settle
 from rebalance_lib.planner.modes.topic_leaders import spread_topic_leaders
 from rebalance_lib.planner.order import order_lists
 from rebalance_lib.planner.racks import refuse_worse, worse_racks
-from rebalance_lib.planner.rebalance import shares_of, to_int
+from rebalance_lib.planner.rebalance import shares_of
 from rebalance_lib.planner.resources import Resource
+from rebalance_lib.planner.workspace import to_int
 
 if TYPE_CHECKING:
     from rebalance_lib.planner.model import ClusterModel

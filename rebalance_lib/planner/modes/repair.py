@@ -14,9 +14,9 @@ from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.planner.compiled.settle import repair_racks
 from rebalance_lib.planner.modes.factor import with_factor
 from rebalance_lib.planner.modes.mandatory import order_changed, settle_all
-from rebalance_lib.planner.rebalance import shares_of, to_int
+from rebalance_lib.planner.rebalance import shares_of
 from rebalance_lib.planner.resources import Resource
-from rebalance_lib.planner.workspace import Placement, Workspace
+from rebalance_lib.planner.workspace import Placement, Workspace, to_int
 
 if TYPE_CHECKING:
     from rebalance_lib.planner.model import ClusterModel
