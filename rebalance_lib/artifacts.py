@@ -166,6 +166,23 @@ class Artifacts:
         ):
             yield parquet
 
+    def read_row_group(
+        self, name: str, number: int, columns: Sequence[str] | None = None, *, rows: int = 100_000
+    ) -> Iterator[pa.Table]:
+        """Some rows at a time of a row group of a Parquet file; none if the file has fewer groups.
+
+        Args:
+            name: The file.
+            number: Of the row group.
+            columns: Those of interest, of which the file may lack some; None for all.
+            rows: How many at a time.
+        """
+        with self.open_parquet(name) as file:
+            found = None if columns is None else [one for one in columns if one in file.schema_arrow.names]
+            if number < file.num_row_groups:
+                for batch in file.iter_batches(rows, [number], found, use_threads=False):
+                    yield pa.Table.from_batches([batch])
+
     def write_bytes(self, name: str, data: bytes, *, durable: bool = False) -> None:
         """Write a file; it appears whole or not at all, and if ``durable``, it survives the crash of the machine."""
         with self._reached("written", name) as place:

@@ -1,84 +1,93 @@
 """What was written, read in Spark's workers from wherever it is kept, and handed to Spark as rows.
 
-Each function is for mapInArrow: numbers of files come in, their rows go out. A plan is told as its run, its candidate
-and the directory of its ``plan.json``.
+Each function is for mapInArrow: places in a list come in, the rows of the files there go out, each with its run.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import DataType
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.jobs.entries import entries_of
 
-ENTRIES_DDL = (
+ENTRIES = (
     "run bigint, candidate string, topic string, partition int, replicas array<int>, log_dirs array<string>, "
-    "line string"
+    "line string, digest string"
 )
-DIGESTS_DDL = "run bigint, candidate string, found string"
+SUMMARIES = "run bigint, text string"
 PLAN_FILE = "plan.json"
 _ROWS = 100_000
 
-Plan = tuple[int, str | None, str]
+Staged = Sequence[tuple[int, Artifacts]]
+Parts = Sequence[tuple[int, Artifacts, int]]
 Reader = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def entries(plans: Sequence[Plan]) -> Reader:
-    """The entries of plans."""
+def tables(parts: Parts, name: str, schema: str) -> Reader:
+    """Some columns of a Parquet file: a run, a directory and a row group each; columns it does not have are null."""
+    columns = arrow_schema(schema).names
 
-    def read(number: int) -> pa.Table:
-        run, candidate, directory = plans[number]
-        return _labelled(entries_of(Artifacts(directory).read_text(PLAN_FILE)), run=run, candidate=candidate)
+    def read(directory: Artifacts, row_group: int) -> Iterator[pa.Table]:
+        return directory.read_row_group(name, row_group, columns, rows=_ROWS)
 
-    return _each(read)
-
-
-def digests(plans: Sequence[Plan]) -> Reader:
-    """The canonical form, of which a plan's digest is made, is the text of its file without the ends of its lines."""
-
-    def read(number: int) -> pa.Table:
-        run, candidate, directory = plans[number]
-        canonical = Artifacts(directory).read_bytes(PLAN_FILE).replace(b"\n", b"")
-        return _labelled(pa.table({"found": [hashlib.sha256(canonical).hexdigest()]}), run=run, candidate=candidate)
-
-    return _each(read)
+    return _each(parts, read, schema)
 
 
-def tables(directories: Sequence[tuple[int, str]], name: str, columns: pa.Schema) -> Reader:
-    """Some columns of a Parquet file that each run has."""
+def summaries(staged: Staged) -> Reader:
+    """The text of each run's summary."""
 
-    def read(number: int) -> pa.Table:
-        run, directory = directories[number]
-        return _labelled(table(directory, name, columns), run=run)
+    def read(directory: Artifacts) -> Iterator[pa.Table]:
+        yield pa.table({"text": [directory.read_text("summary.json")]})
 
-    return _each(read)
-
-
-def table(directory: str, name: str, columns: pa.Schema) -> pa.Table:
-    """Some columns of a Parquet file; those that it does not have are null, as Spark reads it."""
-    with Artifacts(directory).open_parquet(name) as file:
-        found = file.read([column for column in columns.names if column in file.schema_arrow.names])
-    for column in columns:
-        if column.name not in found.column_names:
-            found = found.append_column(column, pa.nulls(found.num_rows, column.type))
-    return found.select(columns.names).cast(columns)
+    return _each(staged, read, SUMMARIES)
 
 
-def _each(read: Callable[[int], pa.Table]) -> Reader:
+def entries(staged: Staged) -> Reader:
+    """The entries of all plans of a run, and a row with the digest of each, also of the plan at the top.
+
+    The canonical form, of which a digest is made, is the text of the file without the ends of its lines.
+    """
+
+    def read(directory: Artifacts) -> Iterator[pa.Table]:
+        for candidate in (None, *(directory / "candidates").directories()):
+            place = directory if candidate is None else directory / "candidates" / candidate
+            text = place.read_bytes(PLAN_FILE)
+            digest = hashlib.sha256(text.replace(b"\n", b"")).hexdigest()
+            yield pa.table({"candidate": pa.array([candidate], pa.string()), "digest": [digest]})
+            if candidate is not None:
+                found = entries_of(text.decode())
+                label = pa.repeat(pa.scalar(candidate), found.num_rows)
+                yield found.append_column("candidate", label)
+
+    return _each(staged, read, ENTRIES)
+
+
+def arrow_schema(schema: str) -> pa.Schema:
+    """Spark's words for a schema as Arrow has it."""
+    return to_arrow_schema(DataType.fromDDL(schema))
+
+
+def _each(places: Sequence[tuple[Any, ...]], read: Callable[..., Iterator[pa.Table]], schema: str) -> Reader:
+    columns = arrow_schema(schema)
+
+    def column(table: pa.Table, wanted: pa.Field, run: int) -> Any:
+        if wanted.name == "run":
+            return pa.repeat(pa.scalar(run, wanted.type), table.num_rows)
+        if wanted.name not in table.column_names:
+            return pa.nulls(table.num_rows, wanted.type)
+        return table[wanted.name].cast(wanted.type)
+
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch["id"].to_pylist():
-                yield from read(number).to_batches(max_chunksize=_ROWS)
+        for place in (place for batch in batches for place in batch["id"].to_pylist()):
+            run, *where = places[place]
+            for table in read(*where):
+                found = pa.table([column(table, wanted, run) for wanted in columns], schema=columns)
+                yield from found.to_batches(max_chunksize=_ROWS)
 
     return rows
-
-
-def _labelled(table: pa.Table, **labels: int | str | None) -> pa.Table:
-    """The table with these values in front of each row."""
-    for name, value in reversed(labels.items()):
-        kind = pa.int64() if name == "run" else pa.string()
-        table = table.add_column(0, name, pa.repeat(pa.scalar(value, kind), table.num_rows))
-    return table

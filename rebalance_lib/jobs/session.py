@@ -56,7 +56,7 @@ def session(app_name: str) -> Iterator[SparkSession]:
     active = SparkSession.getActiveSession()
     if active is not None:
         try:
-            yield _beside(active)
+            yield another_session(active)
         finally:
             _activate(active)
         return
@@ -95,7 +95,7 @@ def is_remote(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-def _beside(active: SparkSession) -> SparkSession:
+def another_session(active: SparkSession) -> SparkSession:
     """A session of the same application with settings of its own."""
     return active.cloneSession() if is_remote(active) else active.newSession()
 

@@ -1,193 +1,224 @@
-"""What Spark's workers do: each task reads a run's snapshot itself, and leaves its answer beside it as a file.
+"""What Spark's workers do with the runs of the planning job.
 
-Rows of data never pass through the JVM: a task is told which run, which candidate and which shard, and answers with how
-long it took, or with what was wrong. Files are written whole and are the same whenever a task runs again.
+    prepare        a run      its brokers and the footer of its replicas: how much there is to plan
+    plan           a run      all rows of its cluster: the plans to choose from, written to the run's staging
+    add_up         a shard    of a large cluster: what its rows add up to by broker
+    plan_shard     a shard    its part of the plans: the partitions that it changes, and what all others add up to
+    join           a run      what its shards hand on: as `plan`
+    publish        a run      the staged files appear as the run's plan
 
-    shard        candidates times shards, of clusters that are cut up    NAME.SHARD.parquet in the run's scratch
-    candidate    candidates                                              NAME.parquet
-    group        consumer groups                                         groups.parquet, see `groups`
-    write        runs                                                    all files of a choice, in the run's staging
-
-What is wrong with one cluster's request is that cluster's affair: the others go on.
+`rows` says what goes from one to the next. Whatever goes wrong with a run is told in a row, and is that run's affair.
 """
 
 from __future__ import annotations
 
 import time
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rebalance_lib.artifacts import GROUPS, RATES, SNAPSHOT, Artifacts, read_checked_snapshot
+from rebalance_lib.artifacts import PLAN, Artifacts, read_groups
 from rebalance_lib.compile import ensure_compiled
-from rebalance_lib.errors import RebalanceError
-from rebalance_lib.jobs.placements import layout_table, placement_table, read_layout, read_placement
-from rebalance_lib.plan.pace import Pace
-from rebalance_lib.planner import Candidate, Choice, ClusterModel, Request, Scope
-from rebalance_lib.planner.candidates import LEADERS, at_present, candidate, names, request_for, undominated
-from rebalance_lib.planner.outcome import Outcome
-from rebalance_lib.planner.shards import SHARDED, Shard, join, plan_shard
-from rebalance_lib.report import write_choice
-from rebalance_lib.report.groups import in_order
+from rebalance_lib.jobs.rows import (
+    KEPT,
+    ROWS,
+    RUN,
+    Batches,
+    Mapper,
+    PlanTask,
+    Tasks,
+    batches_of,
+    cluster_of,
+    load_rows,
+    message,
+    refuse_errors,
+    worded,
+)
+from rebalance_lib.plan.columns import find_sorted, partition_keys
+from rebalance_lib.planner import Choice, ClusterModel, Scope
+from rebalance_lib.planner.candidates import all_candidates, undominated
+from rebalance_lib.planner.certified import certificate_of
+from rebalance_lib.planner.shard_tables import SHARD_ROWS, TOTALS, joined, shard_tables, totals_of
+from rebalance_lib.report import with_groups, write_choice
+from rebalance_lib.threads import beside
+from rebalance_lib.topology import Groups
 
-ANSWERS_DDL = "task bigint not null, seconds double not null, error string"
-_ANSWERS = pa.schema(
+OUTCOMES = pa.schema([RUN, ("seconds", pa.float64()), ("error", pa.string()), ("note", pa.string())])
+PREPARED = pa.schema(
     [
-        pa.field("task", pa.int64(), nullable=False),
-        pa.field("seconds", pa.float64(), nullable=False),
-        pa.field("error", pa.string()),
+        *OUTCOMES,
+        ("cluster_id", pa.string()),
+        ("taken_at", pa.string()),
+        ("row_groups", pa.int32()),
+        ("replicas", pa.int64()),
+        ("partitions", pa.int64()),
+        ("broker_sets", pa.bool_()),
     ]
 )
+RUN_TOTALS = pa.schema([RUN, *TOTALS])
+Found = Mapping[str, object] | None
 
 
-@dataclass(frozen=True, slots=True)
-class RunTask:
-    """A run, the request for its cluster, and where its tasks leave what."""
+def each(runs: Sequence[tuple[int, PlanTask]], work: Callable[[PlanTask], Found], schema: pa.Schema) -> Mapper:
+    """For mapInArrow: places of runs come in; what was found out about each, or what was wrong with it, goes out."""
 
-    uri: str
-    request: Request
-    scratch: str
-    staging: str
-    pace: Pace = field(default_factory=Pace)
-    by_set: bool = False  # sets of brokers are planned one by one, each cut up by itself
-
-    @property
-    def candidates(self) -> tuple[str, ...]:
-        """The names of the plans that are worked out, to choose from."""
-        return names(self.request)
-
-    @property
-    def shards(self) -> list[tuple[str, int]]:
-        """The candidates that are worked out in shards, once for each shard; not where some topics come first."""
-        whole = self.by_set or bool(self.request.min_topic_leaders)
-        if whole or self.request.shards == 1 or self.request.mode not in SHARDED:
-            return []
-        return [(name, n) for name in self.candidates if name != LEADERS for n in range(self.request.shards)]
-
-
-Task = Callable[[], object]
-
-
-@dataclass(frozen=True, slots=True)
-class ShardTask:
-    """One shard of one candidate."""
-
-    run: RunTask
-    name: str
-    number: int
-
-    def __call__(self) -> None:
-        """Leave where the shard's replicas shall be."""
-        model, scope = prepared(self.run)
-        expected = model.at_horizon()
-        request = request_for(expected, scope, self.run.request, self.name)
-        layout = plan_shard(expected, scope, request, self.number)
-        Artifacts(self.run.scratch).write_table(f"{self.name}.{self.number}.parquet", layout_table(layout))
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateTask:
-    """One candidate, from what its shards left if there are any."""
-
-    run: RunTask
-    name: str
-
-    def __call__(self) -> None:
-        """Leave the placement."""
-        model, scope = prepared(self.run)
-        scratch, request = Artifacts(self.run.scratch), self.run.request
-        parts = [number for name, number in self.run.shards if name == self.name]
-        if parts:
-            layouts = [
-                read_layout(
-                    Shard.of(model, scope, number, len(parts)).model.offsets,
-                    scratch.read_table(f"{self.name}.{number}.parquet"),
-                )
-                for number in parts
-            ]
-            expected = model.at_horizon()
-            placement = at_present(
-                model, join(expected, scope, request_for(expected, scope, request, self.name), layouts)
-            )
-        else:
-            placement = candidate(model, scope, request, self.name).outcome.placement
-        scratch.write_table(f"{self.name}.parquet", placement_table(model, placement))
-
-
-@dataclass(frozen=True, slots=True)
-class WriteTask:
-    """All candidates of a run put together; ``timings`` are the seconds that planning took."""
-
-    run: RunTask
-    timings: tuple[tuple[str, float], ...]
-
-    def __call__(self) -> None:
-        """Write the files of the choice."""
-        model, _ = prepared(self.run)
-        scratch = Artifacts(self.run.scratch)
-        kept = candidates_of(self.run)
-        impacts = scratch.read_table(GROUPS) if scratch.exists(GROUPS) else None
-        if impacts is not None:
-            impacts = in_order(impacts, [one.name for one in kept])
-        choice = Choice(model, self.run.request, kept, dict(self.timings), impacts, read_loads(self.run))
-        write_choice(Artifacts(self.run.staging), choice, self.run.pace)
-
-
-def candidates_of(run: RunTask) -> list[Candidate]:
-    """The plans to choose from, of those that the tasks of a run left."""
-    model, scope = prepared(run)
-    placements = {name: Artifacts(run.scratch).read_table(f"{name}.parquet") for name in run.candidates}
-    listed = [
-        Candidate(name, Outcome(model, scope, read_placement(model, table))) for name, table in placements.items()
-    ]
-    return undominated(listed, run.request)
-
-
-def read_model(run: Artifacts) -> ClusterModel:
-    """The cluster as the run's snapshot saw it, rates aside."""
-    return ClusterModel.of(read_checked_snapshot(run / SNAPSHOT))
-
-
-@lru_cache(maxsize=1)
-def prepared(run: RunTask) -> tuple[ClusterModel, Scope]:
-    """A run's cluster with the rates that are known, kept for the next task of the same worker on the same run."""
-    model = read_model(Artifacts(run.uri))
-    if (loads := read_loads(run)) is not None:
-        model = model.with_loads(loads)
-    return model, Scope.of(model, run.request)
-
-
-def read_loads(run: RunTask) -> pa.Table | None:
-    """What the history says of a run's partitions, else what the cluster's own file said; None for nothing."""
-    for place in (Artifacts(run.scratch), Artifacts(run.uri) / SNAPSHOT):
-        if place.exists(RATES):
-            return place.read_table(RATES)
-    return None
-
-
-def answering(tasks: Sequence[Task]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For mapInArrow: numbers of tasks come in, their answers go out."""
-
-    def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        ensure_compiled()
-        for batch in batches:
-            rows = [_done(number, tasks[number]) for number in batch["id"].to_pylist()]
-            yield pa.RecordBatch.from_pylist(rows, schema=_ANSWERS)
+    def answer(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for place in (place for batch in batches for place in batch["id"].to_pylist()):
+            number, task = runs[place]
+            yield _outcome(number, partial(work, task), schema)
 
     return answer
 
 
-def _done(number: int, task: Task) -> dict[str, object]:
+def prepare(task: PlanTask) -> dict[str, object]:
+    """How much there is to plan; of the replicas one small column is read."""
+    brokers = task.snapshot.read_table("brokers.parquet")
+    named = {
+        name: (brokers.schema.metadata or {}).get(name.encode(), b"").decode() for name in ("cluster_id", "taken_at")
+    }
+    sets = "broker_set" in brokers.column_names and brokers["broker_set"].null_count < len(brokers)
+    with task.snapshot.open_parquet("replicas.parquet") as file:
+        partitions = 0
+        for batch in file.iter_batches(columns=["position"]) if "position" in file.schema_arrow.names else ():
+            partitions += pc.sum(pc.equal(batch["position"], 0)).as_py() or 0
+        sizes = {"row_groups": file.num_row_groups, "replicas": file.metadata.num_rows, "partitions": partitions}
+    return {**named, **sizes, "broker_sets": sets}
+
+
+def publish(task: PlanTask) -> None:
+    """Let the staged files appear, all of them at once."""
+    (Artifacts(task.uri) / PLAN).publish(Artifacts(task.staging))
+
+
+def plan(tasks: Tasks) -> Mapper:
+    """For mapInArrow: all rows of a run come in, what became of it goes out; its plans are in its staging then."""
+    return _of_run(tasks, ROWS, _plan)
+
+
+def join(tasks: Tasks, totals: Mapping[int, pa.Table]) -> Mapper:
+    """For mapInArrow: what all shards of a run hand on comes in, what became of it goes out."""
+    return _of_run(tasks, KEPT, lambda task, rows: _join(task, rows, totals))
+
+
+def add_up(tasks: Tasks) -> Mapper:
+    """For mapInArrow: all rows of a shard come in; what they add up to by broker goes out.
+
+    What is wrong with them is told by `plan_shard`, which reads them again.
+    """
+
+    def answer(batches: Batches) -> Iterator[pa.RecordBatch]:
+        rows = pa.Table.from_batches(batches, ROWS)
+        if rows.num_rows and not len(rows["error"].drop_null()):
+            number = rows["run"][0].as_py()
+            try:
+                found = totals_of(cluster_of(tasks[number], rows), tasks[number].request)
+            except Exception:
+                return
+            yield from batches_of(found, RUN_TOTALS, number)
+
+    return answer
+
+
+def plan_shard(tasks: Tasks, totals: Mapping[int, pa.Table]) -> Mapper:
+    """For mapInArrow: all rows of a shard come in; what its run needs of it to put the plans together goes out."""
+
+    def answer(batches: Batches) -> Iterator[pa.RecordBatch]:
+        rows = pa.Table.from_batches(batches, ROWS)
+        if rows.num_rows:
+            number = rows["run"][0].as_py()
+            try:
+                for table in _plan_shard(tasks[number], rows, totals.get(number)):
+                    yield from batches_of(table, KEPT, number)
+            except Exception as error:
+                yield from batches_of(message(error), KEPT, number)
+
+    return answer
+
+
+def _of_run(tasks: Tasks, schema: pa.Schema, work: Callable[[PlanTask, pa.Table], Found]) -> Mapper:
+    def answer(batches: Batches) -> Iterator[pa.RecordBatch]:
+        rows = pa.Table.from_batches(batches, schema)
+        if rows.num_rows:
+            number = rows["run"][0].as_py()
+            yield _outcome(number, lambda: work(tasks[number], rows), OUTCOMES)
+
+    return answer
+
+
+def _plan(task: PlanTask, rows: pa.Table) -> Found:
+    """Plan a whole cluster, as one machine does."""
     begun = time.perf_counter()
-    error = None
+    refuse_errors(rows)
+    ensure_compiled()
+    cluster, request = cluster_of(task, rows), task.request
+    model = ClusterModel.of(cluster.snapshot, cluster.loads)
+    scope = Scope.of(model, request)
+    certificate = beside(lambda: certificate_of(model, scope, request), model.partitions)
+    kept = undominated(all_candidates(model, scope, request), request)
+    timings = {"plan": time.perf_counter() - begun}
+    choice = Choice(model, request, kept, timings, rates=cluster.loads, certificate=certificate.result())
+    groups, note = _groups(task)
+    choice = with_groups(choice, groups)
+    timings["groups"] = time.perf_counter() - begun - timings["plan"]
+    write_choice(Artifacts(task.staging), choice, task.pace)
+    return {"note": note}
+
+
+def _plan_shard(task: PlanTask, rows: pa.Table, totals: pa.Table | None) -> Iterator[pa.Table]:
+    refuse_errors(rows)
+    ensure_compiled()
+    shard = cluster_of(task, rows)
+    found = shard_tables(shard, task.request, TOTALS.empty_table() if totals is None else totals, task.shards)
+    yield rows.filter(pc.is_valid(rows["groups_reset"]))
+    yield _only(shard.snapshot.replicas, found.kept)
+    if shard.loads is not None:
+        yield _only(load_rows(rows), found.kept)
+    yield found.placements
+    yield pa.table({"rest": pa.array([found.rest], pa.binary())})
+
+
+def _only(rows: pa.Table, kept: pa.Table) -> pa.Table:
+    """The rows of these partitions, which are sorted."""
+    known, wanted = partition_keys(kept, rows)
+    return rows.filter(pa.array(find_sorted(known, wanted) >= 0))
+
+
+def _join(task: PlanTask, rows: pa.Table, totals: Mapping[int, pa.Table]) -> Found:
+    """Put the plans of a cluster's shards together."""
+    begun = time.perf_counter()
+    refuse_errors(rows)
+    ensure_compiled()
+    kept = cluster_of(task, rows)
+    placements = rows.filter(pc.is_valid(rows["candidate"])).select(SHARD_ROWS.names).cast(SHARD_ROWS)
+    rests = rows["rest"].drop_null().to_pylist()
+    number = rows["run"][0].as_py()
+    del rows
+    found = joined(kept, task.request, totals[number], placements, rests)
+    timings = {"plan": time.perf_counter() - begun}
+    choice = Choice(found.model, task.request, found.candidates, timings, rates=kept.loads)
+    write_choice(Artifacts(task.staging), choice, task.pace)
+    return {"note": f"{task.uri} was planned in {task.shards} shards: its consumer groups were not looked at"}
+
+
+def _groups(task: PlanTask) -> tuple[Groups | None, str | None]:
+    """The consumer groups beside a snapshot; a plan is never held up by those that cannot be read."""
     try:
-        task()
-    except RebalanceError as wrong:
-        error = str(wrong)
+        return read_groups(task.snapshot), None
+    except Exception as error:
+        why = f"they cannot be read: {' '.join(worded(error).split())}; take the snapshot again"
+        return None, f"{task.uri} is planned without its consumer groups: {why}"
+
+
+def _outcome(number: int, work: Callable[[], Found], schema: pa.Schema) -> pa.RecordBatch:
+    """What became of a run in a task."""
+    begun = time.perf_counter()
+    error: str | None = None
+    found: Found = None
+    try:
+        found = work()
     except Exception as wrong:  # whatever it is, the other clusters go on
-        traceback.print_exc()
-        error = f"{type(wrong).__name__}: {wrong}; Spark's log of the workers says where"
-    return {"task": number, "seconds": time.perf_counter() - begun, "error": error}
+        error = worded(wrong)
+    row = {"run": number, "seconds": time.perf_counter() - begun, "error": error, **(found or {})}
+    return pa.RecordBatch.from_pylist([row], schema=schema)

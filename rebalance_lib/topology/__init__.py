@@ -5,7 +5,7 @@ from rebalance_lib.topology.capacities import BrokerSets, Capacities
 from rebalance_lib.topology.cluster_json import ClusterFile, parse_cluster
 from rebalance_lib.topology.groups import GROUP_MEMBERS, GROUP_OFFSETS, Groups
 from rebalance_lib.topology.loads import LOADS
-from rebalance_lib.topology.snapshot import BROKERS, REPLICAS, Snapshot
+from rebalance_lib.topology.snapshot import BROKERS, REPLICAS, Snapshot, replica_rows
 from rebalance_lib.topology.snapshot_check import check_snapshot
 
 __all__ = [
@@ -24,4 +24,5 @@ __all__ = [
     "by_topic",
     "check_snapshot",
     "parse_cluster",
+    "replica_rows",
 ]

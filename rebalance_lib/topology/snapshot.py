@@ -97,7 +97,7 @@ class Snapshot:
             cluster_id=metadata.get(b"cluster_id", b"").decode(),
             taken_at=metadata.get(b"taken_at", b"").decode(),
             brokers=_in_schema(brokers, BROKERS, "brokers.parquet"),
-            replicas=_in_schema(replicas, REPLICAS, "replicas.parquet"),
+            replicas=replica_rows(replicas),
         )
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
@@ -132,6 +132,11 @@ class Snapshot:
                 **{name: pc.fill_null(table[column], 0) for name, column in columns.items()},
             }
         )
+
+
+def replica_rows(table: pa.Table) -> pa.Table:
+    """Rows of ``replicas.parquet`` in the columns of `REPLICAS`; what is missing or of another type is named."""
+    return _in_schema(table, REPLICAS, "replicas.parquet")
 
 
 def _in_schema(table: pa.Table, schema: pa.Schema, file: str) -> pa.Table:

@@ -9,11 +9,11 @@ from bench.clusters import Parameters, generate
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.assignors import STRATEGIES
 from rebalance_lib.execution import Run
-from rebalance_lib.jobs import compute_placement as job
 from rebalance_lib.planner import Choice, ClusterModel, Mode, Request
 from rebalance_lib.planner.candidates import candidates
 from rebalance_lib.report import summarize, with_groups
 from rebalance_lib.topology import GROUP_MEMBERS, GROUP_OFFSETS, Groups
+from tests.jobs.planning import plan_on_spark
 
 OTHER, GROWS = "t00000", "t00001"
 REQUESTS = {
@@ -59,9 +59,8 @@ def run_of(directory, snapshot, found=None):
 def test_spark_and_one_machine_tell_the_same_of_each_group(name, spark, tmp_path):
     request, snapshot = REQUESTS[name], cluster(3)
     run = run_of(tmp_path, snapshot, groups(snapshot))
-    state = job.prepare(run.uri, request)
-    job.compute(spark, [state])
-    assert state.errors == ()
+    (state,) = plan_on_spark(spark, [run], request)
+    assert state.errors == []
     model = ClusterModel.of(snapshot)
     here = with_groups(Choice(model, request, candidates(model, request), {}), groups(snapshot))
     found = (run.artifacts / "plan").read_table("groups.parquet").to_pylist()
@@ -103,9 +102,7 @@ DAMAGED = {
 }
 
 
-def test_each_cluster_of_a_fleet_has_its_own_groups_and_is_planned_without_those_that_cannot_be_read(
-    spark, tmp_path, capfd
-):
+def test_each_cluster_of_a_fleet_has_its_own_groups_and_is_planned_without_those_that_cannot_be_read(spark, tmp_path):
     snapshot = cluster(3)
     found = {
         "all": groups(snapshot),
@@ -118,9 +115,8 @@ def test_each_cluster_of_a_fleet_has_its_own_groups_and_is_planned_without_those
     for name, (file, spoiled) in DAMAGED.items():
         kept = runs[name].artifacts / "snapshot"
         kept.write_bytes(file, spoiled(kept.read_bytes(file)))
-    states = [job.prepare(run.uri, Request(Mode.LEADERS)) for run in runs.values()]
-    job.compute(spark, states)
-    assert [state.errors for state in states] == [()] * len(runs)
+    states = plan_on_spark(spark, runs.values(), Request(Mode.LEADERS))
+    assert [state.errors for state in states] == [[]] * len(runs)
     told = {name: run.summary()["candidates"]["full"]["groups"] for name, run in runs.items()}
     read = {"all": 5, "some": 3, "nobody": 0, "unknown": None, **dict.fromkeys(DAMAGED)}
     assert {name: one and one["read"] for name, one in told.items()} == read
@@ -128,8 +124,8 @@ def test_each_cluster_of_a_fleet_has_its_own_groups_and_is_planned_without_those
     reviews = {name: (run.artifacts / "plan").read_text("review.md") for name, run in runs.items()}
     assert "Consumer groups" not in reviews["nobody"]
     assert not (runs["unknown"].artifacts / "plan").exists("groups.parquet")
-    said = capfd.readouterr().err
+    notes = dict(zip(runs, ("".join(state.notes) for state in states), strict=True))
     for name in ("unknown", *DAMAGED):
         assert "Consumer groups are not known" in reviews[name]
         without = f"{runs[name].uri} is planned without its consumer groups: they cannot be read"
-        assert (without in said) == (name in DAMAGED)
+        assert (without in notes[name]) == (name in DAMAGED)

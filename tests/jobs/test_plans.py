@@ -13,7 +13,9 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.execution import Run
 from rebalance_lib.history import LoadOptions, Statistic, planned_loads
 from rebalance_lib.jobs import compute_placement as job
-from rebalance_lib.jobs.checks import Written, load_snapshots, violations
+from rebalance_lib.jobs.dataflow import plan_runs
+from rebalance_lib.jobs.rows import Past
+from rebalance_lib.jobs.session import another_session
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Choice, ClusterModel, Mode, Request
 from rebalance_lib.planner.candidates import candidates
@@ -21,6 +23,7 @@ from rebalance_lib.report import write_choice
 from rebalance_lib.topology import BrokerSets, TopicPartition
 from rebalance_lib.topology.load_facts import LoadFacts
 from tests.history.samples import EXAMPLE, READ_EXAMPLE, Row, moment, write
+from tests.jobs.planning import plan_on_spark, violations
 from tests.object_store import SECRET
 from tests.planner.clusters import Host, cluster
 
@@ -52,9 +55,8 @@ def run_of(directory, snapshot):
 def test_spark_and_one_machine_work_out_the_same_plans(request_, spark, tmp_path):
     snapshot = skewed(3)
     run = run_of(tmp_path, snapshot)
-    state = job.prepare(run.uri, Request.from_dict(request_.as_dict()), Pace(throttle=10**6))
-    job.compute(spark, [state])
-    assert state.errors == ()
+    (state,) = plan_on_spark(spark, [run], Request.from_dict(request_.as_dict()), Pace(throttle=10**6))
+    assert state.errors == []
     here = {one.name: one.plan.digest for one in candidates(ClusterModel.of(snapshot), request_)}
     assert {name: one["digest"] for name, one in run.summary()["candidates"].items()} == here
     assert run.plan().digest == next(iter(here.values()))
@@ -71,12 +73,11 @@ def test_log_dirs_are_drained_and_what_stays_in_one_is_found(spark, tmp_path):
         {1: host, 2: replace(host, cordoned=("/a", "/b"))}, {"orders-0": ([1, 2], 5), "orders-1": ([2, 1], 5)}
     )
     run, request = run_of(tmp_path, before.snapshot()), Request(Mode.DRAIN_LOG_DIRS, log_dirs=("1:/a",))
-    state = job.prepare(run.uri, request, Pace())
-    job.compute(spark, [state])
-    assert state.errors == ()
+    (state,) = plan_on_spark(spark, [run], request)
+    assert state.errors == []
     assert before.after(run.plan()).bytes_by_disk() == {(1, "/b"): 10, (2, "/a"): 10}
     other = Request(Mode.DRAIN_LOG_DIRS, log_dirs=("1:/b",))
-    found = violations(spark, {0: Written(Artifacts.at(tmp_path) / "plan")}, other)
+    found = violations(spark, {0: Artifacts.at(tmp_path) / "plan"}, other)
     assert any("drained-log-dirs: orders-0: a log dir of broker 1" in line for line in found[0])
 
 
@@ -109,9 +110,9 @@ def is_planned_in_a_store(run, request):
 
 def test_a_fleet_is_planned_at_once_and_each_cluster_stands_alone(spark, tmp_path):
     runs = [run_of(tmp_path / str(seed), skewed(seed, 60 * seed)) for seed in (1, 2, 3)]
-    states = [job.prepare(run.uri, Request(Mode.DRAIN, brokers=(6,))) for run in runs]
+    states = [job.run_state(number, run.uri, Request(Mode.DRAIN, brokers=(6,))) for number, run in enumerate(runs)]
     states[1].task = replace(states[1].task, request=Request(Mode.DRAIN, brokers=(6,), byte_budget=1))
-    job.compute(spark, states)
+    plan_runs(another_session(spark), states, lambda _line: None)
     assert "must move, but the byte budget is 1" in states[1].errors[0]
     assert [run.artifacts.exists("plan") for run in runs] == [True, False, True]
 
@@ -126,8 +127,8 @@ def test_of_a_fleet_the_clusters_that_can_be_planned_are_and_the_others_are_name
     assert job.main([*runs, "--mode", "drain", "--brokers", "6"]) == 1
     assert [run.artifacts.exists("plan") for run in (good, damaged, other)] == [True, False, False]
     said = capsys.readouterr().err
-    assert f"{other.uri}: unknown brokers [6]" in said
-    assert f"compute_placement: {damaged.uri}: it cannot be read: UnicodeDecodeError: " in said
+    assert f"compute_placement: {other.uri}: unknown brokers [6]" in said
+    assert f"compute_placement: {damaged.uri}: UnicodeDecodeError: " in said
     assert "2 of 3 runs failed" in said
 
 
@@ -139,15 +140,17 @@ def test_no_run_sees_history_from_after_its_snapshot(spark, tmp_path):
         run_of(tmp_path / str(number), replace(small(), cluster_id="c", taken_at=taken_at))
         for number, taken_at in enumerate(moments)
     ]
-    states = [job.prepare(run.uri, Request(Mode.BALANCE)) for run in runs]
-    job.write_loads(spark, states, history.uri, LoadOptions())
-    early, late = (Artifacts(state.task.scratch).read_table("rates.parquet") for state in states[:2])
+    states = plan_on_spark(spark, runs, Request(Mode.BALANCE), past=Past(history.uri, LoadOptions()))
+    early, late = (loads_of(run) for run in runs[:2])
     assert early["write_rate"].to_pylist() == [10.0]
     assert late["write_rate"].to_pylist() == [pytest.approx(5.667, abs=0.001)]
     assert "'no time', which is no time" in states[2].errors[0]
-    for run, state in zip(runs[:2], states, strict=False):
-        here = planned_loads(history, "c", run.snapshot().taken_at)
-        assert here == Artifacts(state.task.scratch).read_table("rates.parquet")
+    for run in runs[:2]:
+        assert planned_loads(history, "c", run.snapshot().taken_at) == loads_of(run)
+
+
+def loads_of(run):
+    return (run.artifacts / "plan").read_table("rates.parquet")
 
 
 def test_spark_gives_a_run_the_loads_that_one_process_gives(spark, tmp_path, monkeypatch):
@@ -156,9 +159,8 @@ def test_spark_gives_a_run_the_loads_that_one_process_gives(spark, tmp_path, mon
     write(history, "c", {at: [*rows, *EXAMPLE[at]] for at, rows in READ_ROWS.items()})
     run = run_of(tmp_path / "run", replace(small(), cluster_id="c", taken_at=moment(300).isoformat()))
     for options in (LoadOptions(), LoadOptions(6.0, Statistic.P95, 7.0), LoadOptions(statistic=Statistic.LAST)):
-        state = job.prepare(run.uri, Request(Mode.BALANCE))
-        job.write_loads(spark, [state], history.uri, options)
-        found = Artifacts(state.task.scratch).read_table("rates.parquet")
+        plan_on_spark(spark, [run], Request(Mode.BALANCE), past=Past(history.uri, options))
+        found = loads_of(run)
         here = planned_loads(history, "c", run.snapshot().taken_at, options)
         assert found.equals(here)
         assert LoadFacts.of(found) == LoadFacts.of(here)
@@ -182,9 +184,8 @@ def small():
 def test_a_drain_may_crowd_a_rack_if_the_brokers_left_ask_for_it(spark, tmp_path):
     racks = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}
     run = run_of(tmp_path, cluster(racks, {"t-0": ([1, 2, 3, 4], 10)}).snapshot())
-    state = job.prepare(run.uri, Request(Mode.DRAIN, brokers=(1,)))
-    job.compute(spark, [state])
-    assert state.errors == ()
+    (state,) = plan_on_spark(spark, [run], Request(Mode.DRAIN, brokers=(1,)))
+    assert state.errors == []
     assert set(run.plan().as_dict()[TopicPartition("t", 0)]) == {2, 3, 4, 5}
 
 
@@ -192,9 +193,8 @@ def test_partitions_that_striping_leaves_for_their_racks_are_counted(spark, tmp_
     racks = {id_: "a" if id_ < 6 else "b" for id_ in range(1, 8)}
     snapshot = cluster(racks, {f"t-{p}": ([1, 2, 6, 7], 10) for p in range(14)}).snapshot()
     run, request = run_of(tmp_path, snapshot), Request(Mode.KAFKA)
-    state = job.prepare(run.uri, request)
-    job.compute(spark, [state])
-    assert state.errors == ()
+    (state,) = plan_on_spark(spark, [run], request)
+    assert state.errors == []
     (here,) = candidates(ClusterModel.of(snapshot), request)
     assert run.summary()["candidates"]["full"]["figures"]["partitions_kept"] == here.figures.partitions_kept > 0
     assert "left alone: Kafka's striping" in (run.artifacts / "plan").read_text("review.md")
@@ -205,15 +205,14 @@ def test_broker_sets_are_kept_and_what_leaves_one_is_found(spark, tmp_path):
     snapshot = BrokerSets.from_dict(sets).apply(skewed(3, 60))
     model = ClusterModel.of(snapshot)
     run, request = run_of(tmp_path / "right", snapshot), Request(Mode.BALANCE, shards=2)
-    state = job.prepare(run.uri, request)
-    job.compute(spark, [state])
-    assert state.errors == ()
+    (state,) = plan_on_spark(spark, [run], request)
+    assert state.errors == []
     assert run.plan().digest == candidates(model, request)[0].plan.digest
     elsewhere = replace(model, sets=None)
     one = run_of(tmp_path / "wrong", snapshot)
     staging = one.artifacts / "staged"
     write_choice(staging, Choice(elsewhere, request, candidates(elsewhere, request)[:1], {}))
-    assert "full: broker-sets: " in found(spark, Written(staging), request)
+    assert "full: broker-sets: " in found(spark, staging, request)
 
 
 @cache
@@ -230,22 +229,21 @@ def written(directory, request):
     run = run_of(directory, snapshot)
     staging = run.artifacts / "staged"
     write_choice(staging, choice)
-    return Written(staging)
+    return staging
 
 
 def found(spark, one, request):
-    load_snapshots(spark, {0: Artifacts(one.staging.uri.removesuffix("/staged"))}, request)
     return "\n".join(violations(spark, {0: one}, request).get(0, []))
 
 
 def entries(one):
-    text = one.staging.read_text("candidates/full/plan.json")
+    text = one.read_text("candidates/full/plan.json")
     return json.loads(text)["partitions"]
 
 
 def rewrite(one, listed):
     body = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in listed)
-    one.staging.write_text("candidates/full/plan.json", f'{{"version":1,"partitions":[\n{body}\n]}}\n')
+    one.write_text("candidates/full/plan.json", f'{{"version":1,"partitions":[\n{body}\n]}}\n')
 
 
 def twice_on_one_broker(listed):
@@ -292,9 +290,8 @@ def test_a_written_plan_that_breaks_a_rule_is_found_out(kind, spark, tmp_path, o
         breaks(listed)
         rewrite(several[number], listed)
     no_plan, untouched = len(BROKEN), len(BROKEN) + 1
-    text = several[no_plan].staging.read_text("candidates/full/plan.json")
-    several[no_plan].staging.write_text("candidates/full/plan.json", text.replace('"partition":', '"part":', 1))
-    load_snapshots(spark, {number: place / str(number) for number in several}, request)
+    text = several[no_plan].read_text("candidates/full/plan.json")
+    several[no_plan].write_text("candidates/full/plan.json", text.replace('"partition":', '"part":', 1))
     said = {number: "\n".join(lines) for number, lines in violations(spark, several, request).items()}
     assert sorted(said) == [*range(len(BROKEN)), no_plan]
     assert untouched not in said

@@ -1,0 +1,241 @@
+"""The data flow of the planning job: from the snapshots of runs to their published plans.
+
+    prepared      a row for each run            read from footers: how many replicas, in how many row groups
+    replicas      a row for each replica        the snapshots
+    loads         a row for each partition      the history, in the hours before each snapshot
+    planned       a row for each run            the rows of each cluster meet in one task, which plans and stages files
+    violations    a row for each broken rule    what was staged, beside the replicas, in SQL
+    published     a row for each run            the staged files of those that break none
+
+Executors read, plan, write and publish. The driver holds a row for each run, never one for each partition. What is
+wrong with a run, such as a torn snapshot, is a row of it too. Where Spark itself gives up, because a worker was killed
+for its memory, say, the runs are cut in half, and each half is tried again, until the one that is at fault is alone.
+
+Runs are taken in batches, the smallest clusters first, so that plans appear while others are still worked out, and the
+largest cluster delays nobody. While one batch is checked, the next is planned. Nothing is kept that Spark cannot work
+out again from the snapshots when an executor is lost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema as ddl
+
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.jobs import tasks
+from rebalance_lib.jobs.checks import Checks
+from rebalance_lib.jobs.rows import KEPT, ROWS, PlanTask, read_loads, read_replicas
+from rebalance_lib.jobs.session import another_session, tune_spark
+from rebalance_lib.jobs.tasks import OUTCOMES, PREPARED, RUN_TOTALS
+from rebalance_lib.planner.shard_tables import KEYS, SUMS, TOTALS
+from rebalance_lib.planner.shards import shard_count
+
+REPLICAS_OF_A_BATCH = 3_000_000
+FAULTS_OF_SPARK = 3  # runs that fail alone in the same way
+DEATH = "a worker died over it, most likely for want of memory: give executors more (docs/scaling.md, Sizing)"
+_DEATHS = ("Python worker exited unexpectedly", "ExecutorLostFailure", "OutOfMemory", "SparkOutOfMemoryError")
+
+
+@dataclass
+class RunState:
+    """A run on its way: what is known of it, and what went wrong, if anything did."""
+
+    number: int
+    task: PlanTask
+    partitions: int = 0
+    replicas: int = 0
+    row_groups: int = 0
+    seconds: float = 0.0
+    errors: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what else there is to say
+    published: bool = False
+
+
+def plan_runs(spark: SparkSession, runs: Sequence[RunState], say: Callable[[str], object] = print) -> None:
+    """Plan, check and publish all runs, in a session that may be tuned; what went wrong with a run is kept with it."""
+    begun = time.perf_counter()
+    isolate(partial(prepare, spark), runs)
+    say(f"{len(runs)} snapshots, {sum(run.partitions for run in runs)} partitions")
+    checker = another_session(spark)  # views of the batch that is checked are its own
+    for one in (spark, checker):
+        tune_spark(one, sum(run.partitions for run in runs))
+    with ThreadPoolExecutor(1) as aside:
+        checking = []
+        for batch in batches(_good(runs)):
+            planning = time.perf_counter()
+            isolate(partial(plan, spark), batch)
+            say(f"{len(_good(batch))} of {len(batch)} clusters planned in {time.perf_counter() - planning:.1f} s")
+            checking.append(aside.submit(_finish, checker, batch, say))
+        for one in checking:
+            one.result()
+    published = sum(run.published for run in runs)
+    say(f"{published} of {len(runs)} runs have a plan, after {time.perf_counter() - begun:.1f} s")
+
+
+def _finish(spark: SparkSession, batch: Sequence[RunState], say: Callable[[str], object]) -> None:
+    """Check and publish a batch."""
+    begun = time.perf_counter()
+    planned = _good(batch)
+    isolate(partial(check, spark), planned)
+    isolate(partial(publish, spark), _good(planned))
+    for note in (note for run in batch for note in run.notes):
+        say(note)
+    published = sum(run.published for run in batch)
+    say(f"{published} of {len(planned)} plans checked and published in {time.perf_counter() - begun:.1f} s")
+
+
+def prepare(spark: SparkSession, runs: Sequence[RunState]) -> None:
+    """Learn how large the clusters are, and in how many shards each is planned."""
+    for run, row in _each(spark, runs, tasks.prepare, PREPARED):
+        run.row_groups, run.replicas, run.partitions = row.row_groups, row.replicas, row.partitions
+        shards = shard_count(run.task.request, row.partitions, sets=row.broker_sets)
+        request = run.task.request if row.broker_sets else replace(run.task.request, shards=shards)
+        run.task = replace(run.task, request=request, cluster_id=row.cluster_id, taken_at=row.taken_at, shards=shards)
+
+
+def plan(spark: SparkSession, runs: Sequence[RunState]) -> None:
+    """Bring the rows of each cluster, or of each shard of a large one, to one task; the plans are staged then."""
+    groups = 0
+    for run in runs:
+        run.task = replace(run.task, group=groups)
+        groups += run.task.shards
+    rows = replicas(spark, runs).unionByName(loads(spark, runs)).repartitionById(groups, "group")
+    if groups > len(runs):
+        _plan_in_shards(rows, runs)
+    else:
+        _outcomes(rows.mapInArrow(tasks.plan(_tasks(runs)), ddl(OUTCOMES)), runs)
+
+
+def _plan_in_shards(rows: DataFrame, runs: Sequence[RunState]) -> None:
+    """Tell each shard what the whole cluster adds up to, then put the plans of the shards together."""
+    rows.persist(StorageLevel.DISK_ONLY)
+    try:
+        sums = rows.mapInArrow(tasks.add_up(_tasks(runs)), ddl(RUN_TOTALS)).groupBy("run", *KEYS).sum(*SUMS)
+        totals = _by_run(sums.toDF(*RUN_TOTALS.names).toArrow())  # a row for each log dir: no partition's
+        kept = rows.mapInArrow(tasks.plan_shard(_tasks(runs), totals), ddl(KEPT))
+        joined = kept.repartitionById(len(runs), "group").mapInArrow(tasks.join(_tasks(runs), totals), ddl(OUTCOMES))
+        _outcomes(joined, runs)
+    finally:
+        rows.unpersist()
+
+
+def _by_run(totals: pa.Table) -> dict[int, pa.Table]:
+    runs = pc.unique(totals["run"]).to_pylist()
+    return {run: totals.filter(pc.field("run") == run).select(TOTALS.names).cast(TOTALS) for run in runs}
+
+
+def replicas(spark: SparkSession, runs: Sequence[RunState]) -> DataFrame:
+    """The snapshots' rows, each with the group that it is planned in; a task for each row group of a file."""
+    parts = [(run.number, part) for run in runs for part in range(max(1, run.row_groups))]
+    return _range(spark, len(parts)).mapInArrow(read_replicas(_tasks(runs), parts), ddl(ROWS))
+
+
+def loads(spark: SparkSession, runs: Sequence[RunState]) -> DataFrame:
+    """What is known of the partitions' loads; a task for each cluster."""
+    numbers = [run.number for run in runs]
+    return _range(spark, len(numbers)).mapInArrow(read_loads(_tasks(runs), numbers), ddl(ROWS))
+
+
+def check(spark: SparkSession, runs: Sequence[RunState]) -> None:
+    """Judge what was staged, in SQL; runs differ in nothing that the rules look at but their clusters."""
+    with Checks(spark, runs[0].task.request) as checks:
+        snapshots = [(run.number, run.task.snapshot, part) for run in runs for part in range(max(1, run.row_groups))]
+        found = checks.violations(snapshots, [(run.number, Artifacts(run.task.staging)) for run in runs])
+    for run in runs:
+        run.errors += [f"the plan breaks a rule: {line}" for line in found.get(run.number, [])]
+
+
+def publish(spark: SparkSession, runs: Sequence[RunState]) -> None:
+    """Let the staged files appear."""
+    for run, _ in _each(spark, runs, tasks.publish, OUTCOMES):
+        run.published = True
+
+
+def isolate(work: Callable[[Sequence[RunState]], None], runs: Sequence[RunState]) -> None:
+    """Do the work for all runs at once; where Spark gives up, for each half of them, down to the run at fault.
+
+    If the first few fail alone, one like the other, though no worker died, it is not their fault: all others fail, too.
+    """
+    waiting, alone, done = [list(runs)] if runs else [], [], False
+    while waiting:
+        some = waiting.pop()
+        try:
+            work(some)
+            done = True
+        except Exception as error:
+            if len(some) > 1:
+                middle = len(some) // 2
+                waiting += [_good(some[middle:]), _good(some[:middle])]
+                continue
+            reason = _reason(error)
+            some[0].errors.append(reason)
+            alone.append(reason)
+            if not done and alone == [reason] * FAULTS_OF_SPARK and reason != DEATH:
+                for run in (run for others in waiting for run in others):
+                    run.errors.append(reason)
+                return
+
+
+def batches(runs: Iterable[RunState]) -> Iterator[list[RunState]]:
+    """The runs, the smallest first, as many at a time as are worth a round of Spark's jobs; a sharded one alone."""
+    batch: list[RunState] = []
+    for run in sorted(runs, key=lambda run: (run.task.shards, run.replicas)):
+        if batch and (run.task.shards > 1 or sum(one.replicas for one in batch) + run.replicas > REPLICAS_OF_A_BATCH):
+            yield batch
+            batch = []
+        batch.append(run)
+    if batch:
+        yield batch
+
+
+def _each(
+    spark: SparkSession, runs: Sequence[RunState], work: Callable[[PlanTask], tasks.Found], schema: pa.Schema
+) -> list[tuple[RunState, Row]]:
+    """Do a piece of work for each run, in a task of its own: the runs with which nothing went wrong, and their rows."""
+    runs = _good(runs)
+    if not runs:
+        return []
+    numbered = list(_tasks(runs).items())
+    return _outcomes(_range(spark, len(runs)).mapInArrow(tasks.each(numbered, work, schema), ddl(schema)), runs)
+
+
+def _outcomes(done: DataFrame, runs: Sequence[RunState]) -> list[tuple[RunState, Row]]:
+    """Keep with each run what became of it."""
+    by_number = {run.number: run for run in runs}
+    rows = [(by_number[row.run], row) for row in done.collect()]
+    for run, row in rows:
+        run.seconds += row.seconds
+        run.notes += [row.note] if row.note is not None else []
+        run.errors += [row.error] if row.error is not None else []
+    return [(run, row) for run, row in rows if row.error is None]
+
+
+def _range(spark: SparkSession, count: int) -> DataFrame:
+    """Numbers, each in a task of its own."""
+    return spark.range(0, count, 1, count)
+
+
+def _tasks(runs: Iterable[RunState]) -> dict[int, PlanTask]:
+    return {run.number: run.task for run in runs}
+
+
+def _reason(error: Exception) -> str:
+    """Why Spark gave up on a run, in a line."""
+    text = str(error)
+    if any(death in text for death in _DEATHS):
+        return DEATH
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f"Spark could not plan it: {lines[0] if lines else type(error).__name__}"
+
+
+def _good(runs: Iterable[RunState]) -> list[RunState]:
+    return [run for run in runs if not run.errors]

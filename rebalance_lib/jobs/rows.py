@@ -1,0 +1,210 @@
+"""The rows that go from task to task of the planning job: replicas, loads and messages, each with its run and group.
+
+A *group* is what one task plans: a whole cluster, or a shard of a large one. A row of `ROWS` is
+
+    a replica         all columns of the snapshot
+    a load            a topic and a partition without a position: its rates, and the size to expect
+    a message         no topic: that there is such a run, that the history was read, or what is wrong with the run
+
+and of `KEPT`, which a shard hands on, besides
+
+    a placement       of a partition by a candidate, see ``planner.shard_tables``
+    a rest            what the shard adds up to without the partitions that it hands on
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_lib.artifacts import RATES, SNAPSHOT, Artifacts
+from rebalance_lib.errors import InvalidInputError, RebalanceError
+from rebalance_lib.history import LoadOptions, planned_loads
+from rebalance_lib.history.planned import PLANNED_LOADS
+from rebalance_lib.plan.pace import Pace
+from rebalance_lib.planner import Request
+from rebalance_lib.planner.shard_tables import SHARD_ROWS, ShardInput, shard_of
+from rebalance_lib.topology import REPLICAS, Snapshot, check_snapshot, replica_rows
+from rebalance_lib.topology.load_facts import LoadFacts
+
+BATCH_ROWS = 100_000  # that go from a worker to Spark at a time
+RUN = pa.field("run", pa.int64(), nullable=False)
+RATE_COLUMNS = ("write_rate", "read_rate", "write_rate_p95")
+PLACEMENT = tuple(name for name in SHARD_ROWS.names if name not in {"topic", "partition"})
+ROWS = pa.schema(
+    [
+        RUN,
+        pa.field("group", pa.int32(), nullable=False),
+        *(column.with_nullable(True) for column in REPLICAS),
+        *(PLANNED_LOADS.field(name) for name in RATE_COLUMNS),
+        pa.field("groups_reset", pa.list_(pa.string())),
+        pa.field("error", pa.string()),
+    ]
+)
+KEPT = pa.schema([*ROWS, *(SHARD_ROWS.field(name).with_nullable(True) for name in PLACEMENT), ("rest", pa.binary())])
+Batches = Iterable[pa.RecordBatch]
+Mapper = Callable[[Batches], Iterator[pa.RecordBatch]]
+
+
+class Past(NamedTuple):
+    """Where loads come from, and which of them count."""
+
+    history: str
+    options: LoadOptions
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTask:
+    """A run as its tasks know it: its groups are ``shards`` many, from this one on."""
+
+    uri: str
+    request: Request
+    staging: str
+    pace: Pace = field(default_factory=Pace)
+    past: Past | None = None
+    cluster_id: str = ""
+    taken_at: str = ""
+    shards: int = 1
+    group: int = 0
+
+    @property
+    def snapshot(self) -> Artifacts:
+        """Where the run's snapshot is."""
+        return Artifacts(self.uri) / SNAPSHOT
+
+
+Tasks = Mapping[int, PlanTask]  # by the number of the run
+
+
+def read_replicas(tasks: Tasks, parts: Sequence[tuple[int, int]]) -> Mapper:
+    """For mapInArrow: places of parts come in, a run and one of its row groups each; the replicas go out."""
+
+    def read(task: PlanTask, row_group: int) -> Iterator[pa.Table]:
+        for table in task.snapshot.read_row_group("replicas.parquet", row_group, rows=BATCH_ROWS):
+            try:
+                yield replica_rows(table)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"{task.snapshot.uri}/{error}") from error
+
+    return _reading(tasks, parts, read)
+
+
+def read_loads(tasks: Tasks, numbers: Sequence[int]) -> Mapper:
+    """For mapInArrow: places of runs come in; their loads in the hours before their snapshots go out, if known.
+
+    What the history says counts, else what the cluster's own file said.
+    """
+
+    def read(task: PlanTask, _part: int) -> Iterator[pa.Table]:
+        loads = None
+        if task.past is not None:
+            history, options = task.past
+            loads = planned_loads(Artifacts(history), task.cluster_id, task.taken_at, options)
+        if loads is not None:
+            facts = LoadFacts.of(loads)
+            yield pa.table({"groups_reset": [facts.groups_reset if facts else ()]})
+        elif task.snapshot.exists(RATES):
+            loads = task.snapshot.read_table(RATES)
+        if loads is not None:
+            yield loads.select([name for name in PLANNED_LOADS.names if name in loads.column_names])
+
+    return _reading(tasks, [(number, 0) for number in numbers], read)
+
+
+def _reading(
+    tasks: Tasks, parts: Sequence[tuple[int, int]], read: Callable[[PlanTask, int], Iterator[pa.Table]]
+) -> Mapper:
+    """For mapInArrow: what is read of each part; what cannot be read is a message."""
+
+    def rows(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for place in (place for batch in batches for place in batch["id"].to_pylist()):
+            number, part = parts[place]
+            task = tasks[number]
+            yield from batches_of(message(None), ROWS, number, task.group)  # that there is such a run
+            try:
+                for table in read(task, part):
+                    yield from batches_of(table, ROWS, number, _groups(task, table))
+            except Exception as error:
+                yield from batches_of(message(error), ROWS, number, task.group)
+
+    return rows
+
+
+def _groups(task: PlanTask, table: pa.Table) -> Any:
+    if task.shards == 1 or "topic" not in table.column_names:
+        return task.group
+    return shard_of(table["topic"], table["partition"].to_numpy(), task.shards) + task.group
+
+
+def message(error: Exception | None) -> pa.Table:
+    """A row that says what is wrong, or nothing."""
+    return pa.table({"error": pa.array([None if error is None else worded(error)], pa.string())})
+
+
+def worded(error: Exception) -> str:
+    """An error as a sentence; where it is none of ours, the log of the worker says where it came from."""
+    if isinstance(error, RebalanceError):
+        return str(error)
+    traceback.print_exception(error)
+    return f"{type(error).__name__}: {error}; Spark's log of the workers says where"
+
+
+def batches_of(table: pa.Table, schema: pa.Schema, run: int, group: Any = 0) -> list[pa.RecordBatch]:
+    """A table in the columns of a schema, of which it may lack some, with its run and group."""
+    labels = {"run": run, "group": group}
+
+    def column(wanted: pa.Field) -> Any:
+        if wanted.name in labels:
+            value = labels[wanted.name]
+            whole = isinstance(value, int)
+            return pa.repeat(pa.scalar(value, wanted.type), len(table)) if whole else pa.array(value, wanted.type)
+        return (
+            table[wanted.name].cast(wanted.type)
+            if wanted.name in table.column_names
+            else pa.nulls(len(table), wanted.type)
+        )
+
+    found: list[pa.RecordBatch] = pa.table([column(one) for one in schema], schema=schema).to_batches(BATCH_ROWS)
+    return found
+
+
+def refuse_errors(rows: pa.Table) -> None:
+    """Raise what a message says is wrong."""
+    if len(errors := rows["error"].drop_null()):
+        raise RebalanceError(errors[0].as_py())
+
+
+def cluster_of(task: PlanTask, rows: pa.Table) -> ShardInput:
+    """The replicas and loads among these rows, checked, as one process would read them."""
+    replicas = rows.filter(pc.is_valid(rows["position"])).select(REPLICAS.names)
+    try:
+        snapshot = check_snapshot(Snapshot.from_tables(task.snapshot.read_table("brokers.parquet"), replicas))
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{task.snapshot.uri}/{error}") from error
+    return ShardInput(snapshot, _loads(task, rows))
+
+
+def load_rows(rows: pa.Table) -> pa.Table:
+    """Those of these rows that are loads."""
+    of_partition = pc.and_(pc.is_valid(rows["topic"]), pc.is_null(rows["position"]))
+    if "candidate" in rows.column_names:
+        of_partition = pc.and_(of_partition, pc.is_null(rows["candidate"]))
+    return rows.filter(of_partition)
+
+
+def _loads(task: PlanTask, rows: pa.Table) -> pa.Table | None:
+    found = load_rows(rows).select(PLANNED_LOADS.names)
+    if not found.num_rows:
+        return None
+    loads = found.cast(PLANNED_LOADS).sort_by([("topic", "ascending"), ("partition", "ascending")])
+    read = rows["groups_reset"].drop_null()
+    if task.past is None or not len(read):
+        return loads
+    options = task.past.options
+    reset = tuple(sorted({name for names in read.to_pylist() for name in names}))
+    return LoadFacts(str(options.statistic), options.hours, options.horizon_days, reset).attach(loads)
