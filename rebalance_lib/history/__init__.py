@@ -18,6 +18,7 @@ from rebalance_lib.history.planned import (
     group_reads,
     planned,
     planned_loads,
+    planned_part,
     window_until,
 )
 from rebalance_lib.history.prometheus import Prometheus, Queries, import_history, read_samples
@@ -51,6 +52,7 @@ __all__ = [
     "import_history",
     "planned",
     "planned_loads",
+    "planned_part",
     "read_group_reads",
     "read_loads",
     "read_samples",

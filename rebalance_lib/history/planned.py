@@ -28,7 +28,7 @@ one day its size is 300 + 2.333 x 86,400 = 201,900 bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -42,7 +42,7 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.history.dataset import HistoryFile, clusters, files_between
 from rebalance_lib.history.loads import read_group_reads, read_loads
-from rebalance_lib.history.shares import Share
+from rebalance_lib.history.shares import Share, shares_of
 from rebalance_lib.topology.load_facts import LoadFacts
 
 PLANNED_LOADS = pa.schema(
@@ -153,6 +153,20 @@ def planned_loads(
     options = options or LoadOptions()
     files = _files(history, cluster_id, taken_at, options.hours)
     return planned(read_loads(history, Share(cluster_id, files)), options) if files else None
+
+
+def planned_part(
+    history: Artifacts, cluster_id: str, taken_at: str, options: LoadOptions, part: tuple[int, int]
+) -> Iterator[pa.Table]:
+    """The tables of which `planned_loads` is made that one of several tasks reads, some partitions each.
+
+    Args: `part` is the number of the task, and how many there are; the others are those of `planned_loads`.
+    """
+    number, parts = part
+    files = _files(history, cluster_id, taken_at, options.hours)
+    for share in shares_of(history, cluster_id, files, parts)[number::parts]:
+        if (loads := planned(read_loads(history, share), options)) is not None:
+            yield loads
 
 
 def group_reads(history: Artifacts, cluster_id: str, taken_at: str, hours: float = 24.0) -> pa.Table | None:

@@ -34,12 +34,13 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.jobs import tasks
 from rebalance_lib.jobs.checks import Checks
 from rebalance_lib.jobs.rows import KEPT, ROWS, PlanTask, read_loads, read_replicas
-from rebalance_lib.jobs.session import another_session, tune_spark
+from rebalance_lib.jobs.session import another_session, parallelism, tune_spark
 from rebalance_lib.jobs.tasks import OUTCOMES, PREPARED, RUN_TOTALS
 from rebalance_lib.planner.shard_tables import KEYS, SUMS, TOTALS
 from rebalance_lib.planner.shards import shard_count
 
 REPLICAS_OF_A_BATCH = 3_000_000
+MANY_PARTITIONS = 50_000  # of a cluster whose history is worth several tasks
 FAULTS_OF_SPARK = 3  # runs that fail alone in the same way
 DEATH = "a worker died over it, most likely for want of memory: give executors more (docs/scaling.md, Sizing)"
 _DEATHS = ("Python worker exited unexpectedly", "ExecutorLostFailure", "OutOfMemory", "SparkOutOfMemoryError")
@@ -140,9 +141,11 @@ def replicas(spark: SparkSession, runs: Sequence[RunState]) -> DataFrame:
 
 
 def loads(spark: SparkSession, runs: Sequence[RunState]) -> DataFrame:
-    """What is known of the partitions' loads; a task for each cluster."""
-    numbers = [run.number for run in runs]
-    return _range(spark, len(numbers)).mapInArrow(read_loads(_tasks(runs), numbers), ddl(ROWS))
+    """What is known of the partitions' loads; the history of a large cluster is read by several tasks."""
+    at_once = parallelism(spark)
+    counts = {run.number: at_once if run.task.past and run.partitions > MANY_PARTITIONS else 1 for run in runs}
+    parts = [(number, (part, count)) for number, count in counts.items() for part in range(count)]
+    return _range(spark, len(parts)).mapInArrow(read_loads(_tasks(runs), parts), ddl(ROWS))
 
 
 def check(spark: SparkSession, runs: Sequence[RunState]) -> None:

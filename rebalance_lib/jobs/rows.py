@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from rebalance_lib.artifacts import RATES, SNAPSHOT, Artifacts
 from rebalance_lib.errors import InvalidInputError, RebalanceError
-from rebalance_lib.history import LoadOptions, planned_loads
+from rebalance_lib.history import LoadOptions, planned_part
 from rebalance_lib.history.planned import PLANNED_LOADS
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Request
@@ -94,30 +94,28 @@ def read_replicas(tasks: Tasks, parts: Sequence[tuple[int, int]]) -> Mapper:
     return _reading(tasks, parts, read)
 
 
-def read_loads(tasks: Tasks, numbers: Sequence[int]) -> Mapper:
-    """For mapInArrow: places of runs come in; their loads in the hours before their snapshots go out, if known.
+def read_loads(tasks: Tasks, parts: Sequence[tuple[int, tuple[int, int]]]) -> Mapper:
+    """For mapInArrow: places of parts come in, a run and one of how many parts of it each; the loads go out.
 
-    What the history says counts, else what the cluster's own file said.
+    They are those of the hours before the snapshot if a history is given, else what the cluster's own file said.
     """
 
-    def read(task: PlanTask, _part: int) -> Iterator[pa.Table]:
-        loads = None
+    def read(task: PlanTask, part: tuple[int, int]) -> Iterator[pa.Table]:
         if task.past is not None:
             history, options = task.past
-            loads = planned_loads(Artifacts(history), task.cluster_id, task.taken_at, options)
-        if loads is not None:
-            facts = LoadFacts.of(loads)
-            yield pa.table({"groups_reset": [facts.groups_reset if facts else ()]})
+            for loads in planned_part(Artifacts(history), task.cluster_id, task.taken_at, options, part):
+                facts = LoadFacts.of(loads)
+                yield pa.table({"groups_reset": [facts.groups_reset if facts else ()]})
+                yield loads
         elif task.snapshot.exists(RATES):
             loads = task.snapshot.read_table(RATES)
-        if loads is not None:
             yield loads.select([name for name in PLANNED_LOADS.names if name in loads.column_names])
 
-    return _reading(tasks, [(number, 0) for number in numbers], read)
+    return _reading(tasks, parts, read)
 
 
 def _reading(
-    tasks: Tasks, parts: Sequence[tuple[int, int]], read: Callable[[PlanTask, int], Iterator[pa.Table]]
+    tasks: Tasks, parts: Sequence[tuple[int, Any]], read: Callable[[PlanTask, Any], Iterator[pa.Table]]
 ) -> Mapper:
     """For mapInArrow: what is read of each part; what cannot be read is a message."""
 

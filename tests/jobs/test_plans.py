@@ -154,7 +154,7 @@ def loads_of(run):
 
 
 def test_spark_gives_a_run_the_loads_that_one_process_gives(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("rebalance_lib.history.loads.SAMPLES_WORTH_A_TASK", 1)
+    monkeypatch.setattr("rebalance_lib.jobs.dataflow.MANY_PARTITIONS", 1)
     history = Artifacts.at(tmp_path / "history")
     write(history, "c", {at: [*rows, *EXAMPLE[at]] for at, rows in READ_ROWS.items()})
     run = run_of(tmp_path / "run", replace(small(), cluster_id="c", taken_at=moment(300).isoformat()))
