@@ -7,13 +7,15 @@ Algorithm:
     Whole topics are dealt to k shards by a hash of their names, very large ones in chunks of partitions: a random split
     in which every shard has all brokers, as in POP (Narayanan et al., SOSP 2021). A shard knows its own partitions, and
     of all others what each broker holds, see ``broker_sums``. To it the cluster is k times as small as it is: disks,
-    networks and budgets are a kth, and what brokers hold is a kth of the whole cluster's, its own partitions among it:
+    networks, budgets and shares are a kth. A broker has at the start, whatever the shard happens to have of it:
 
-        load in a shard = own partitions + (whole cluster / k - own partitions, as they are at the start)
+        above its band    share / k + what it has too much * what the shard holds of its load
+        below its band    share / k - a part of what it lacks, so that all lacks together are what is too much
+        within its band   a kth of its load
 
-    So whatever has too much in the whole cluster has a kth of that too much in every shard, and what a shard happens to
-    have more of than others makes no work. What each shard brings within a band is within it in the whole cluster,
-    since loads and bands add up.
+    So no shard has to give what it does not have, what it happens to have more of than others makes no work, and a
+    cluster in balance is in balance to every shard. What each shard brings within a band is within it in the whole
+    cluster, since loads and bands add up. What survivors inherit of a dead broker is left for the end.
 
     Numbers are whole, and replicas have sizes: something is left. A shard keeps the partitions that it changes in any
     candidate, and adds up all others, see ``rest``. Partitions that were kept are brought together, as a cluster of
@@ -21,8 +23,8 @@ Algorithm:
     nothing.
 
 Example:
-    Two brokers hold 30 and 10, in two shards 18 + 12 and 4 + 6. To both shards they hold 15 and 5, of which the first
-    one gives 5. The first shard finds 4 to move, the second one 6: 20 and 20.
+    Two brokers hold 30 and 10, in two shards 18 + 12 and 4 + 6. The share is 20 each. To the first shard they hold 10 +
+    10 * 18 / 30 = 16 and 4, to the second 14 and 6: they move 6 and 4, which leaves 20 and 20.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from rebalance_lib.planner.names import LEADERS, names, request_for
 from rebalance_lib.planner.order import MOST_BROKERS, order_lists
 from rebalance_lib.planner.rebalance import (
     SPENT,
+    bands,
     crosses_racks,
     level,
     level_once,
@@ -138,7 +141,7 @@ def plan_shard(model: ClusterModel, scope: Scope, request: Request, totals: Brok
     scope_by_size = replace(scope, movable=scope.movable[rows])
     placements = {}
     for name in names(request):
-        asked = _part_of_budgets(request_for(nothing, no_scope, request, name), count)
+        asked = _part_of_request(request_for(nothing, no_scope, request, name), count)
         work = Workspace.of(by_size, scope_by_size, asked, Layout.of(by_size), by_size.leader)
         placed = order_lists(work if name == LEADERS else level_once(work)[0], once=name == LEADERS)
         layout = with_slots(Layout.of(part), slots, placed.layout)
@@ -148,11 +151,13 @@ def plan_shard(model: ClusterModel, scope: Scope, request: Request, totals: Brok
     return ShardPlan(placements, kept, rest_of(model, scope, request, kept))
 
 
-def _part_of_budgets(request: Request, count: int) -> Request:
+def _part_of_request(request: Request, count: int) -> Request:
+    """A part of the budgets, and without the goal of what survivors inherit: that is left to the join."""
+    goals = tuple(f"{name}={tolerance!r}" for name, tolerance in request.goal_tolerances.items() if name != "failover")
     byte_budget, move_budget = (
         None if one is None else one // count for one in (request.byte_budget, request.move_budget)
     )
-    return replace(request, byte_budget=byte_budget, move_budget=move_budget, polish=0.0)
+    return replace(request, goals=goals, byte_budget=byte_budget, move_budget=move_budget, polish=0.0)
 
 
 def _part_of_rest(whole: Workspace, own: BrokerSums, count: int) -> Rest:
@@ -170,11 +175,17 @@ def _part_of_rest(whole: Workspace, own: BrokerSums, count: int) -> Rest:
     for one, share in shares.items():
         group = everyone if not one.of_replicas or crosses_racks(whole) else np.maximum(model.rack, 0)
         load, mine = totals.load(model, one), own.load(model, one)
-        holds = np.divide(mine, load, out=np.zeros_like(mine), where=load > 0)
-        gives, lacks = np.maximum(0, load - share) * holds, np.maximum(0, share - load)
-        given, lacking = (np.bincount(group, values) for values in (gives, lacks))
-        takes = np.divide(given, lacking, out=np.zeros_like(given), where=lacking > 0)[group] * lacks
-        loads[one] = share / count + gives - takes - mine
+        low, high = bands(whole, shares, one)
+        holds = np.divide(mine, load, out=np.zeros_like(mine), where=load > high)
+        gives = np.maximum(0, load - share) * np.where(load > high, holds, 1 / count)
+        lacks, near = np.maximum(0, share - load), load >= low
+        takes = np.where(near, lacks / count, 0.0)
+        given, taken, lacking = (np.bincount(group, values) for values in (gives, takes, np.where(near, 0.0, lacks)))
+        part = np.divide(np.maximum(0, given - taken), lacking, out=np.zeros_like(given), where=lacking > 0)
+        part_of_load = share / count + gives - np.where(near, takes, part[group] * lacks)
+        if one in {Resource.REPLICAS, Resource.LEADERS}:  # towards the share: what is within its band must stay so
+            part_of_load = np.where(gives > 0, np.floor(part_of_load), np.ceil(part_of_load))
+        loads[one] = part_of_load - mine
     parts = totals * (1 / count) + own * -1.0
     return Rest(GivenLoads(parts.broker, parts.log_dir, parts.factor, parts.columns, loads))
 
