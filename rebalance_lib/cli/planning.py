@@ -21,8 +21,7 @@ from rebalance_lib.history import LoadOptions, clusters, planned_loads
 from rebalance_lib.jobs.archive import MANY_REPLICAS, driver_java_options
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Choice, ClusterModel, Request, Scope
-from rebalance_lib.planner.candidates import FULL, UNLIMITED, all_candidates, names, undominated
-from rebalance_lib.planner.certified import certificate_of
+from rebalance_lib.planner.candidates import names
 from rebalance_lib.planner.check import check_candidates
 from rebalance_lib.planner.compiling import is_compiled
 from rebalance_lib.report import publish_choice, with_groups
@@ -78,21 +77,16 @@ def plan_here(inputs: PlanInputs, out: Artifacts, stages: Stages) -> None:
     request = inputs.request
     with stages("model", "reading"):
         model, loads = inputs.model()
-    scope = Scope.of(model, request)
     hint = "" if is_compiled() else f" ({COMPILING})"
     polishing = f", then polishing for {request.polish:g} s" if request.polish else ""
 
+    with stages("candidates", f"planning {', '.join(names(request))}{hint}{polishing}"):
+        choice = Choice.planned(model, request, loads, stages.seconds)
+
     def check() -> None:
         with stages("check", "checking and writing"):
-            check_candidates(model, request, kept)
+            check_candidates(model, request, choice.candidates)
 
-    with stages("candidates", f"planning {', '.join(names(request))}{hint}{polishing}"):
-        certificate = beside(lambda: certificate_of(model, scope, request), model.partitions)
-        found = all_candidates(model, scope, request)
-    stages.seconds["plan"] = sum(one.seconds for one in found if one.name in {UNLIMITED, FULL})
-    with stages("candidates", "comparing candidates"):
-        kept = undominated(found, request)
-        choice = Choice(model, request, kept, stages.seconds, rates=loads, certificate=certificate.result())
     checked = beside(check, model.partitions)
     if inputs.cluster.groups is not None:
         with stages("groups", "looking at consumer groups"):

@@ -37,12 +37,9 @@ from rebalance_lib.jobs.rows import (
     worded,
 )
 from rebalance_lib.plan.columns import find_sorted, partition_keys
-from rebalance_lib.planner import Choice, ClusterModel, Scope
-from rebalance_lib.planner.candidates import all_candidates, undominated
-from rebalance_lib.planner.certified import certificate_of
+from rebalance_lib.planner import Choice, ClusterModel
 from rebalance_lib.planner.shard_tables import SHARD_ROWS, TOTALS, joined, shard_tables, totals_of
 from rebalance_lib.report import with_groups, write_choice
-from rebalance_lib.threads import beside
 from rebalance_lib.topology import Groups
 
 OUTCOMES = pa.schema([RUN, ("seconds", pa.float64()), ("error", pa.string()), ("note", pa.string())])
@@ -149,19 +146,15 @@ def _of_run(tasks: Tasks, schema: pa.Schema, work: Callable[[PlanTask, pa.Table]
 
 def _plan(task: PlanTask, rows: pa.Table) -> Found:
     """Plan a whole cluster, as one machine does."""
-    begun = time.perf_counter()
     refuse_errors(rows)
     ensure_compiled()
-    cluster, request = cluster_of(task, rows), task.request
-    model = ClusterModel.of(cluster.snapshot, cluster.loads)
-    scope = Scope.of(model, request)
-    certificate = beside(lambda: certificate_of(model, scope, request), model.partitions)
-    kept = undominated(all_candidates(model, scope, request), request)
-    timings = {"plan": time.perf_counter() - begun}
-    choice = Choice(model, request, kept, timings, rates=cluster.loads, certificate=certificate.result())
+    cluster = cluster_of(task, rows)
+    timings: dict[str, float] = {}
+    choice = Choice.planned(ClusterModel.of(cluster.snapshot, cluster.loads), task.request, cluster.loads, timings)
+    begun = time.perf_counter()
     groups, note = _groups(task)
     choice = with_groups(choice, groups)
-    timings["groups"] = time.perf_counter() - begun - timings["plan"]
+    timings["groups"] = time.perf_counter() - begun
     write_choice(Artifacts(task.staging), choice, task.pace)
     return {"note": note}
 

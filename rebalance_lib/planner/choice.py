@@ -13,12 +13,13 @@ import numpy as np
 
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.plan.columns import Lists, find_sorted, partition_at, partition_keys
-from rebalance_lib.planner.candidates import Candidate
+from rebalance_lib.planner.candidates import FULL, UNLIMITED, Candidate, all_candidates, undominated
 from rebalance_lib.planner.goals import View
 from rebalance_lib.planner.outcome import Outcome
 from rebalance_lib.planner.request import Mode, Request
 from rebalance_lib.planner.scope import Scope
 from rebalance_lib.planner.workspace import Layout, Placement
+from rebalance_lib.threads import beside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,6 +56,27 @@ class Choice:
     def recommended(self) -> Candidate:
         """The first one, which is the full plan."""
         return self.candidates[0]
+
+    @classmethod
+    def planned(
+        cls, model: ClusterModel, request: Request, loads: pa.Table | None, timings: dict[str, float]
+    ) -> Choice:
+        """The plans of a request worth choosing from, and beside them the certificate.
+
+        Args:
+            model: The cluster, with these loads.
+            request: What to plan.
+            loads: See `ClusterModel.with_loads`; None if nothing is known.
+            timings: By stage, in seconds; ``plan``, of the full plan alone, is added.
+        """
+        from rebalance_lib.planner.certified import certificate_of  # noqa: PLC0415 - brings HiGHS
+
+        scope = Scope.of(model, request)
+        certificate = beside(lambda: certificate_of(model, scope, request), model.partitions)
+        found = all_candidates(model, scope, request)
+        timings["plan"] = sum(one.seconds for one in found if one.name in {UNLIMITED, FULL})
+        kept = undominated(found, request)
+        return cls(model, request, kept, timings, rates=loads, certificate=certificate.result())
 
     @classmethod
     def given(cls, model: ClusterModel, plan: Plan) -> Choice:
