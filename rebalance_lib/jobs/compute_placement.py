@@ -4,12 +4,11 @@
     spark-submit compute_placement.py --run file:///.../RUN --request '{"mode": "drain", "brokers": [3]}'
     spark-submit compute_placement.py --run file:///.../RUN --mode balance --history file:///.../history --horizon 7
 
-Candidates times clusters are tasks of their own, and a cluster too large for one is cut into shards; `tasks` says what
-workers do. The plans are the ones that `kafka-rebalance plan` works out on one machine, for the same seed. Every run
-gets its ``plan/`` on its own, at once, and only if what was written breaks none of the `invariants`. The job fails
-at the end if any run has none, and says why.
+`dataflow` says what Spark does. The plans are those that `kafka-rebalance plan` works out on one machine, for the same
+seed, unless a cluster is so large that it is cut into shards. Every run gets its ``plan/`` as soon as what was written
+breaks none of the `invariants`. The job ends with 1 if any run has none, and says why.
 
-Names in a request are checked before there is a Spark session: a wrong one costs next to nothing.
+What no request can be is refused before there is a Spark session.
 """
 
 from __future__ import annotations

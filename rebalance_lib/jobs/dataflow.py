@@ -111,12 +111,16 @@ def plan(spark: SparkSession, runs: Sequence[RunState]) -> None:
         groups += run.task.shards
     rows = replicas(spark, runs).unionByName(loads(spark, runs)).repartitionById(groups, "group")
     if groups > len(runs):
-        _plan_in_shards(rows, runs)
+        planned = _plan_in_shards(rows, runs)
     else:
-        _outcomes(rows.mapInArrow(tasks.plan(_tasks(runs)), ddl(OUTCOMES)), runs)
+        planned = _outcomes(rows.mapInArrow(tasks.plan(_tasks(runs)), ddl(OUTCOMES)), runs)
+    answered = {run.number for run, _ in planned}
+    for run in _good(runs):
+        if run.number not in answered:
+            run.errors.append("Spark gave no answer for it: run the job again")
 
 
-def _plan_in_shards(rows: DataFrame, runs: Sequence[RunState]) -> None:
+def _plan_in_shards(rows: DataFrame, runs: Sequence[RunState]) -> list[tuple[RunState, Row]]:
     """Tell each shard what the whole cluster adds up to, then put the plans of the shards together."""
     rows.persist(StorageLevel.DISK_ONLY)
     try:
@@ -124,7 +128,7 @@ def _plan_in_shards(rows: DataFrame, runs: Sequence[RunState]) -> None:
         totals = _by_run(sums.toDF(*RUN_TOTALS.names).toArrow())  # a row for each log dir: no partition's
         kept = rows.mapInArrow(tasks.plan_shard(_tasks(runs), totals), ddl(KEPT))
         joined = kept.repartitionById(len(runs), "group").mapInArrow(tasks.join(_tasks(runs), totals), ddl(OUTCOMES))
-        _outcomes(joined, runs)
+        return _outcomes(joined, runs)
     finally:
         rows.unpersist()
 

@@ -85,8 +85,10 @@ def prepare(task: PlanTask) -> dict[str, object]:
 
 
 def publish(task: PlanTask) -> None:
-    """Let the staged files appear, all of them at once."""
-    (Artifacts(task.uri) / PLAN).publish(Artifacts(task.staging))
+    """Let the staged files appear, all of them at once; they are gone if a try whose answer was lost has done so."""
+    place, staged = Artifacts(task.uri) / PLAN, Artifacts(task.staging)
+    if staged.names() or not place.names():
+        place.publish(staged)
 
 
 def plan(tasks: Tasks) -> Mapper:

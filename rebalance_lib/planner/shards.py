@@ -73,10 +73,10 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 SHARDED = frozenset({Mode.BALANCE, Mode.EXPAND, Mode.TOPICS})
-PARTITIONS_OF_A_SHARD = 500_000
+PARTITIONS_OF_A_SHARD = 1_000_000
 """By default: with rows of 75 characters a topic it takes 1.4 KB a partition to plan one, on top of 0.3 GB for the
 program and of the rows themselves, 0.4 KB once in Arrow and once on the way (``python -m bench.shards --memory
-50000:1000,250000:1000``): 1.4 GB, within the 1.5 to 2 GB of a Python worker. Larger shards are no better, see there.
+50000:1000,250000:1000``). That comes to 2.5 GB for a million, of the 3 GB that a Python worker has by default.
 """
 CHUNK = 1 << 14  # consecutive partitions of a topic that stay together
 

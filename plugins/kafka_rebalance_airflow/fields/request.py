@@ -125,7 +125,7 @@ def request_params() -> dict[str, Param]:
         ),
         "shards": number(
             "Shards",
-            "Into how many parts the cluster is cut, each planned by itself first. 0: one for every 500,000 "
+            "Into how many parts the cluster is cut, each planned by itself first. 0: one for every million "
             "partitions.",
             default=0,
             section=WHAT,
