@@ -236,6 +236,8 @@ class Artifacts:
         whoever finds one finds all that belongs to it, and a job that dies half way leaves no plan. Whoever reads some
         files before a replacement and others after it has files of both: the digests in them tell.
         """
+        if not staged.exists(LAST):
+            raise InvalidInputError(f"{staged.uri} has no {LAST}: there is nothing to publish")
         with self._reached("written") as place, staged._reached("read") as source:
             if place.is_object_store:
                 _copy_objects(place, source)
@@ -381,7 +383,12 @@ def _rename(place: Place, source: Place) -> None:
     old = f"{root}.{uuid.uuid4().hex[:8]}.tmp" if filesystem.exists(root) else ""
     if old:
         filesystem.mv(root, old, recursive=True)
-    filesystem.mv(source.path, root, recursive=True)
+    try:
+        filesystem.mv(source.path, root, recursive=True)
+    except BaseException:
+        if old and not filesystem.exists(root):
+            filesystem.mv(old, root, recursive=True)
+        raise
     if old:
         filesystem.rm(old, recursive=True)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.clock import Clock
@@ -118,6 +119,32 @@ def test_publishing_replaces_what_stood_there(artifacts):
     assert {name: place.read_text(name) for name in PLAN_FILES} == PLAN_FILES
     assert place.names() == ["candidates", "plan.json", "summary.json"]
     assert artifacts.names() == ["plan"]
+
+
+def test_without_a_plan_nothing_is_published_and_what_stood_there_stays(artifacts):
+    place = artifacts / "plan"
+    place.write_text("plan.json", "1")
+    with pytest.raises(InvalidInputError, match=r"has no plan\.json: there is nothing to publish"):
+        place.publish(place.staging())
+    assert place.read_text("plan.json") == "1"
+
+
+def test_a_rename_that_fails_brings_back_what_stood_there(tmp_path, monkeypatch):
+    place = Artifacts.at(tmp_path) / "plan"
+    place.write_text("plan.json", "1")
+    staged = place.staging()
+    staged.write_text("plan.json", "2")
+    move = LocalFileSystem.mv
+
+    def failing(self, source, target, **options):
+        if staged.path == Path(source):
+            raise OSError("disk full")
+        move(self, source, target, **options)
+
+    monkeypatch.setattr(LocalFileSystem, "mv", failing)
+    with pytest.raises(RebalanceError, match="disk full"):
+        place.publish(staged)
+    assert place.read_text("plan.json") == "1"
 
 
 def test_what_is_removed_is_gone_and_its_neighbours_are_not(artifacts):

@@ -28,7 +28,7 @@ one day its size is 300 + 2.333 x 86,400 = 201,900 bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -43,6 +43,7 @@ from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.history.dataset import HistoryFile, clusters, files_between
 from rebalance_lib.history.loads import read_group_reads, read_loads
 from rebalance_lib.history.shares import Share, shares_of
+from rebalance_lib.topology import TopicPartition
 from rebalance_lib.topology.load_facts import LoadFacts
 
 PLANNED_LOADS = pa.schema(
@@ -150,23 +151,27 @@ def planned_loads(
     Returns:
         A row for each partition of which anything is known; None where there is none, as of a single snapshot.
     """
-    options = options or LoadOptions()
+    return planned_part(history, cluster_id, taken_at, options or LoadOptions(), (None, None))
+
+
+def cuts_of(
+    history: Artifacts, cluster_id: str, taken_at: str, options: LoadOptions, tasks: int
+) -> list[TopicPartition]:
+    """Where to cut a cluster's partitions for `planned_part`, so that as many tasks have about the same to read."""
     files = _files(history, cluster_id, taken_at, options.hours)
-    return planned(read_loads(history, Share(cluster_id, files)), options) if files else None
+    return [share.low for share in shares_of(history, cluster_id, files, tasks) if share.low is not None]
 
 
 def planned_part(
-    history: Artifacts, cluster_id: str, taken_at: str, options: LoadOptions, part: tuple[int, int]
-) -> Iterator[pa.Table]:
-    """The tables of which `planned_loads` is made that one of several tasks reads, some partitions each.
-
-    Args: `part` is the number of the task, and how many there are; the others are those of `planned_loads`.
-    """
-    number, parts = part
+    history: Artifacts,
+    cluster_id: str,
+    taken_at: str,
+    options: LoadOptions,
+    between: tuple[TopicPartition | None, TopicPartition | None],
+) -> pa.Table | None:
+    """As `planned_loads`, of the partitions from one to before another; None for either end is no limit."""
     files = _files(history, cluster_id, taken_at, options.hours)
-    for share in shares_of(history, cluster_id, files, parts)[number::parts]:
-        if (loads := planned(read_loads(history, share), options)) is not None:
-            yield loads
+    return planned(read_loads(history, Share(cluster_id, files, *between)), options) if files else None
 
 
 def group_reads(history: Artifacts, cluster_id: str, taken_at: str, hours: float = 24.0) -> pa.Table | None:

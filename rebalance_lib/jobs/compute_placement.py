@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -40,15 +41,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RebalanceError as error:
         return _fail(str(error))
     past = Past(options.history, loads) if options.history else None
-    runs = [run_state(number, uri, request, pace, past) for number, uri in enumerate(dict.fromkeys(options.run))]
+    uris = dict.fromkeys(uri.rstrip("/") for uri in options.run)
+    runs = [run_state(number, uri, request, pace, past) for number, uri in enumerate(uris)]
     try:
         with session("kafka-rebalance compute_placement") as spark:
             plan_runs(spark, runs, _say)
+    except Exception as error:
+        traceback.print_exc()
+        for run in runs:
+            if not run.published and not run.errors:
+                run.errors.append(f"the job failed: {type(error).__name__}: {error}")
     finally:
         for run in runs:
-            if not run.published:
-                Artifacts(run.task.staging).remove()
+            _remove(run)
     return report(runs)
+
+
+def _remove(run: RunState) -> None:
+    """Remove what was staged; where that fails, the other runs are not concerned."""
+    try:
+        Artifacts(run.task.staging).remove()
+    except Exception as error:
+        _say(f"{run.task.uri}: what was staged is left behind: {error}")
 
 
 def report(runs: Sequence[RunState]) -> int:

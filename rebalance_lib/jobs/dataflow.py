@@ -1,6 +1,6 @@
 """The data flow of the planning job: from the snapshots of runs to their published plans.
 
-    prepared      a row for each run            read from footers: how many replicas, in how many row groups
+    prepared      a row for each run            how many partitions there are, in how many row groups
     replicas      a row for each replica        the snapshots
     loads         a row for each partition      the history, in the hours before each snapshot
     planned       a row for each run            the rows of each cluster meet in one task, which plans and stages files
@@ -38,9 +38,9 @@ from rebalance_lib.jobs.session import another_session, parallelism, tune_spark
 from rebalance_lib.jobs.tasks import OUTCOMES, PREPARED, RUN_TOTALS
 from rebalance_lib.planner.shard_tables import KEYS, SUMS, TOTALS
 from rebalance_lib.planner.shards import shard_count
+from rebalance_lib.topology import TopicPartition
 
 REPLICAS_OF_A_BATCH = 3_000_000
-MANY_PARTITIONS = 50_000  # of a cluster whose history is worth several tasks
 FAULTS_OF_SPARK = 3  # runs that fail alone in the same way
 DEATH = "a worker died over it, most likely for want of memory: give executors more (docs/scaling.md, Sizing)"
 _DEATHS = ("Python worker exited unexpectedly", "ExecutorLostFailure", "OutOfMemory", "SparkOutOfMemoryError")
@@ -96,11 +96,13 @@ def _finish(spark: SparkSession, batch: Sequence[RunState], say: Callable[[str],
 
 def prepare(spark: SparkSession, runs: Sequence[RunState]) -> None:
     """Learn how large the clusters are, and in how many shards each is planned."""
-    for run, row in _each(spark, runs, tasks.prepare, PREPARED):
+    for run, row in _each(spark, runs, partial(tasks.prepare, at_once=parallelism(spark)), PREPARED):
         run.row_groups, run.replicas, run.partitions = row.row_groups, row.replicas, row.partitions
         shards = shard_count(run.task.request, row.partitions, sets=row.broker_sets)
         request = run.task.request if row.broker_sets else replace(run.task.request, shards=shards)
-        run.task = replace(run.task, request=request, cluster_id=row.cluster_id, taken_at=row.taken_at, shards=shards)
+        cuts = tuple(TopicPartition(cut.topic, cut.partition) for cut in row.cuts)
+        run.task = replace(run.task, request=request, cuts=cuts, shards=shards)
+        run.task = replace(run.task, cluster_id=row.cluster_id, taken_at=row.taken_at)
 
 
 def plan(spark: SparkSession, runs: Sequence[RunState]) -> None:
@@ -114,6 +116,8 @@ def plan(spark: SparkSession, runs: Sequence[RunState]) -> None:
         planned = _plan_in_shards(rows, runs)
     else:
         planned = _outcomes(rows.mapInArrow(tasks.plan(_tasks(runs)), ddl(OUTCOMES)), runs)
+    for run, row in planned:
+        run.task = replace(run.task, staged=row.staged, digest=row.digest)
     answered = {run.number for run, _ in planned}
     for run in _good(runs):
         if run.number not in answered:
@@ -146,9 +150,7 @@ def replicas(spark: SparkSession, runs: Sequence[RunState]) -> DataFrame:
 
 def loads(spark: SparkSession, runs: Sequence[RunState]) -> DataFrame:
     """What is known of the partitions' loads; the history of a large cluster is read by several tasks."""
-    at_once = parallelism(spark)
-    counts = {run.number: at_once if run.task.past and run.partitions > MANY_PARTITIONS else 1 for run in runs}
-    parts = [(number, (part, count)) for number, count in counts.items() for part in range(count)]
+    parts = [(run.number, part) for run in runs for part in range(len(run.task.cuts) + 1)]
     return _range(spark, len(parts)).mapInArrow(read_loads(_tasks(runs), parts), ddl(ROWS))
 
 
@@ -156,7 +158,7 @@ def check(spark: SparkSession, runs: Sequence[RunState]) -> None:
     """Judge what was staged, in SQL; runs differ in nothing that the rules look at but their clusters."""
     with Checks(spark, runs[0].task.request) as checks:
         snapshots = [(run.number, run.task.snapshot, part) for run in runs for part in range(max(1, run.row_groups))]
-        found = checks.violations(snapshots, [(run.number, Artifacts(run.task.staging)) for run in runs])
+        found = checks.violations(snapshots, [(run.number, Artifacts(run.task.staged)) for run in runs])
     for run in runs:
         run.errors += [f"the plan breaks a rule: {line}" for line in found.get(run.number, [])]
 
@@ -240,8 +242,12 @@ def _reason(error: Exception) -> str:
     text = str(error)
     if any(death in text for death in _DEATHS):
         return DEATH
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"Spark could not plan it: {lines[0] if lines else type(error).__name__}"
+    _, traceback, python = text.rpartition("Traceback (most recent call last):")
+    if traceback:  # of a Python worker: its last line says what happened, Java's stack may follow
+        lines = [line for line in python.partition("\n\tat ")[0].splitlines() if line[:1].strip()]
+        return f"Spark could not plan it: {lines[-1] if lines else python.strip()}"
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("An error occurred while")]
+    return f"Spark could not plan it: {lines[0].strip() if lines else type(error).__name__}"
 
 
 def _good(runs: Iterable[RunState]) -> list[RunState]:

@@ -29,7 +29,7 @@ from rebalance_lib.history.planned import PLANNED_LOADS
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Request
 from rebalance_lib.planner.shard_tables import SHARD_ROWS, ShardInput, shard_of
-from rebalance_lib.topology import REPLICAS, Snapshot, check_snapshot, replica_rows
+from rebalance_lib.topology import REPLICAS, Snapshot, TopicPartition, check_snapshot, replica_rows
 from rebalance_lib.topology.load_facts import LoadFacts
 
 BATCH_ROWS = 100_000  # that go from a worker to Spark at a time
@@ -60,7 +60,10 @@ class Past(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlanTask:
-    """A run as its tasks know it: its groups are ``shards`` many, from this one on."""
+    """A run as its tasks know it: its groups are ``shards`` many, from this one on.
+
+    A task may be tried again, also while an earlier try of it goes on: each has a directory of its own in ``staging``.
+    """
 
     uri: str
     request: Request
@@ -69,8 +72,11 @@ class PlanTask:
     past: Past | None = None
     cluster_id: str = ""
     taken_at: str = ""
+    cuts: tuple[TopicPartition, ...] = ()  # between which tasks read the history
     shards: int = 1
     group: int = 0
+    staged: str = ""  # where the try whose answer counts has staged the files, and the digest of their plan
+    digest: str = ""
 
     @property
     def snapshot(self) -> Artifacts:
@@ -94,16 +100,18 @@ def read_replicas(tasks: Tasks, parts: Sequence[tuple[int, int]]) -> Mapper:
     return _reading(tasks, parts, read)
 
 
-def read_loads(tasks: Tasks, parts: Sequence[tuple[int, tuple[int, int]]]) -> Mapper:
-    """For mapInArrow: places of parts come in, a run and one of how many parts of it each; the loads go out.
+def read_loads(tasks: Tasks, parts: Sequence[tuple[int, int]]) -> Mapper:
+    """For mapInArrow: places of parts come in, a run and a part between two of its cuts each; the loads go out.
 
     They are those of the hours before the snapshot if a history is given, else what the cluster's own file said.
     """
 
-    def read(task: PlanTask, part: tuple[int, int]) -> Iterator[pa.Table]:
+    def read(task: PlanTask, part: int) -> Iterator[pa.Table]:
         if task.past is not None:
             history, options = task.past
-            for loads in planned_part(Artifacts(history), task.cluster_id, task.taken_at, options, part):
+            low, high = [None, *task.cuts, None][part : part + 2]
+            loads = planned_part(Artifacts(history), task.cluster_id, task.taken_at, options, (low, high))
+            if loads is not None:
                 facts = LoadFacts.of(loads)
                 yield pa.table({"groups_reset": [facts.groups_reset if facts else ()]})
                 yield loads
@@ -115,7 +123,7 @@ def read_loads(tasks: Tasks, parts: Sequence[tuple[int, tuple[int, int]]]) -> Ma
 
 
 def _reading(
-    tasks: Tasks, parts: Sequence[tuple[int, Any]], read: Callable[[PlanTask, Any], Iterator[pa.Table]]
+    tasks: Tasks, parts: Sequence[tuple[int, int]], read: Callable[[PlanTask, int], Iterator[pa.Table]]
 ) -> Mapper:
     """For mapInArrow: what is read of each part; what cannot be read is a message."""
 

@@ -13,14 +13,17 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_lib.artifacts import PLAN, Artifacts, read_groups
+from rebalance_lib.artifacts import LAST, PLAN, Artifacts, read_groups
 from rebalance_lib.compile import ensure_compiled
+from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.history import cuts_of
 from rebalance_lib.jobs.rows import (
     KEPT,
     ROWS,
@@ -42,7 +45,16 @@ from rebalance_lib.planner.shard_tables import SHARD_ROWS, TOTALS, joined, shard
 from rebalance_lib.report import with_groups, write_choice
 from rebalance_lib.topology import Groups
 
-OUTCOMES = pa.schema([RUN, ("seconds", pa.float64()), ("error", pa.string()), ("note", pa.string())])
+OUTCOMES = pa.schema(
+    [
+        RUN,
+        ("seconds", pa.float64()),
+        ("error", pa.string()),
+        ("note", pa.string()),
+        ("staged", pa.string()),
+        ("digest", pa.string()),
+    ]
+)
 PREPARED = pa.schema(
     [
         *OUTCOMES,
@@ -52,9 +64,11 @@ PREPARED = pa.schema(
         ("replicas", pa.int64()),
         ("partitions", pa.int64()),
         ("broker_sets", pa.bool_()),
+        ("cuts", pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int32())]))),
     ]
 )
 RUN_TOTALS = pa.schema([RUN, *TOTALS])
+MANY_PARTITIONS = 50_000  # of a cluster whose history is worth several tasks
 Found = Mapping[str, object] | None
 
 
@@ -69,8 +83,8 @@ def each(runs: Sequence[tuple[int, PlanTask]], work: Callable[[PlanTask], Found]
     return answer
 
 
-def prepare(task: PlanTask) -> dict[str, object]:
-    """How much there is to plan; of the replicas one small column is read."""
+def prepare(task: PlanTask, at_once: int) -> dict[str, object]:
+    """How much there is to plan, and where to cut the history for so many tasks; one small column is read."""
     brokers = task.snapshot.read_table("brokers.parquet")
     named = {
         name: (brokers.schema.metadata or {}).get(name.encode(), b"").decode() for name in ("cluster_id", "taken_at")
@@ -81,13 +95,17 @@ def prepare(task: PlanTask) -> dict[str, object]:
         for batch in file.iter_batches(columns=["position"]) if "position" in file.schema_arrow.names else ():
             partitions += pc.sum(pc.equal(batch["position"], 0)).as_py() or 0
         sizes = {"row_groups": file.num_row_groups, "replicas": file.metadata.num_rows, "partitions": partitions}
-    return {**named, **sizes, "broker_sets": sets}
+    cuts = []
+    if task.past is not None and partitions > MANY_PARTITIONS:
+        history, options = task.past
+        cuts = cuts_of(Artifacts(history), named["cluster_id"], named["taken_at"], options, at_once)
+    return {**named, **sizes, "broker_sets": sets, "cuts": [cut._asdict() for cut in cuts]}
 
 
 def publish(task: PlanTask) -> None:
     """Let the staged files appear, all of them at once; they are gone if a try whose answer was lost has done so."""
-    place, staged = Artifacts(task.uri) / PLAN, Artifacts(task.staging)
-    if staged.names() or not place.names():
+    place, staged = Artifacts(task.uri) / PLAN, Artifacts(task.staged)
+    if staged.exists(LAST) or not place.exists(LAST) or place.read_json("summary.json")["digest"] != task.digest:
         place.publish(staged)
 
 
@@ -113,7 +131,7 @@ def add_up(tasks: Tasks) -> Mapper:
             number = rows["run"][0].as_py()
             try:
                 found = totals_of(cluster_of(tasks[number], rows), tasks[number].request)
-            except Exception:
+            except InvalidInputError:
                 return
             yield from batches_of(found, RUN_TOTALS, number)
 
@@ -140,7 +158,7 @@ def _of_run(tasks: Tasks, schema: pa.Schema, work: Callable[[PlanTask, pa.Table]
     def answer(batches: Batches) -> Iterator[pa.RecordBatch]:
         rows = pa.Table.from_batches(batches, schema)
         if rows.num_rows:
-            number = rows["run"][0].as_py()
+            (number,) = pc.unique(rows["run"]).to_pylist()
             yield _outcome(number, lambda: work(tasks[number], rows), OUTCOMES)
 
     return answer
@@ -157,8 +175,7 @@ def _plan(task: PlanTask, rows: pa.Table) -> Found:
     groups, note = _groups(task)
     choice = with_groups(choice, groups)
     timings["groups"] = time.perf_counter() - begun
-    write_choice(Artifacts(task.staging), choice, task.pace)
-    return {"note": note}
+    return {"note": note, **_staged(task, choice)}
 
 
 def _plan_shard(task: PlanTask, rows: pa.Table, totals: pa.Table | None) -> Iterator[pa.Table]:
@@ -193,8 +210,15 @@ def _join(task: PlanTask, rows: pa.Table, totals: Mapping[int, pa.Table]) -> Fou
     found = joined(kept, task.request, totals[number], placements, rests)
     timings = {"plan": time.perf_counter() - begun}
     choice = Choice(found.model, task.request, found.candidates, timings, rates=kept.loads)
-    write_choice(Artifacts(task.staging), choice, task.pace)
-    return {"note": f"{task.uri} was planned in {task.shards} shards: its consumer groups were not looked at"}
+    note = f"{task.uri} was planned in {task.shards} shards: its consumer groups were not looked at"
+    return {"note": note, **_staged(task, choice)}
+
+
+def _staged(task: PlanTask, choice: Choice) -> dict[str, str]:
+    """Write the files of a choice to a directory of this try."""
+    staged = Artifacts(task.staging) / uuid.uuid4().hex[:8]
+    write_choice(staged, choice, task.pace)
+    return {"staged": staged.uri, "digest": choice.recommended.plan.digest}
 
 
 def _groups(task: PlanTask) -> tuple[Groups | None, str | None]:

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import json
 import math
-from itertools import count
+from itertools import count, pairwise
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.history import PLANNED_LOADS, LoadOptions, Statistic, group_reads, planned_loads
+from rebalance_lib.history import (
+    PLANNED_LOADS,
+    LoadOptions,
+    Statistic,
+    compact_day,
+    cuts_of,
+    group_reads,
+    planned_loads,
+    planned_part,
+)
 from rebalance_lib.topology.load_facts import LoadFacts
 from tests.history.recomputed import recomputed
 from tests.history.samples import EXAMPLE, READ_EXAMPLE, Row, moment, write
@@ -150,3 +160,22 @@ def test_planned_loads_are_what_a_plain_recomputation_gives(by_second, statistic
     for key, (size, *rates) in expected.items():
         assert found[key][0] == (None if size is None else pytest.approx(size, abs=0.51)), key
         assert list(found[key][1:]) == [nearly(rate) for rate in rates], key
+
+
+def test_parts_that_several_tasks_read_are_the_whole_though_the_history_is_compacted_meanwhile(tmp_path, monkeypatch):
+    monkeypatch.setattr("rebalance_lib.history.shares.SAMPLES_WORTH_A_TASK", 1)
+    history, partitions = Artifacts.at(tmp_path), 9_000
+    for at in (0, 100, 200):
+        rows = [Row(f"t{p // 100:03d}", p % 100, 1, True, 1000 + at, 0, 10 + at) for p in range(partitions)]
+        write(history, "c", {at: rows})
+    options, taken_at = LoadOptions(), moment(200).isoformat()
+    whole = planned_loads(history, "c", taken_at, options)
+    cuts = cuts_of(history, "c", taken_at, options, 3)
+    first, *others = pairwise([None, *cuts, None])
+    assert others
+    tables = [planned_part(history, "c", taken_at, options, first)]
+    (day,) = (history / "cluster=c").directories()
+    compact_day(history, f"cluster=c/{day}")
+    tables += [planned_part(history, "c", taken_at, options, between) for between in others]
+    assert pa.concat_tables(tables).equals(whole)
+    assert len(whole) == partitions

@@ -105,3 +105,21 @@ def test_what_fails_for_everybody_is_not_tried_for_each_of_them():
     }
     assert [len(run.errors) for run in runs] == [1] * 300
     assert len(rounds) < 16
+
+
+def test_what_fails_for_three_runs_for_reasons_of_their_own_fails_no_other():
+    runs = [RunState(number, PlanTask(f"file:///{number}", REQUEST, "")) for number in range(100)]
+
+    def work(some):
+        for run in some:
+            if run.number < 3:
+                raise RuntimeError(
+                    "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
+                    f"  File 'files.py', line 1\nOSError: run {run.number} is torn\n\n\tat org.apache.spark\n"
+                )
+
+    isolate(work, runs)
+    assert [run.errors for run in runs[:3]] == [
+        [f"Spark could not plan it: OSError: run {number} is torn"] for number in range(3)
+    ]
+    assert not any(run.errors for run in runs[3:])

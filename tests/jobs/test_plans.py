@@ -123,13 +123,14 @@ def test_of_a_fleet_the_clusters_that_can_be_planned_are_and_the_others_are_name
     taken = damaged.artifacts / "snapshot"
     table = taken.read_table("brokers.parquet").replace_schema_metadata({b"cluster_id": b"\xff"})
     taken.write_table("brokers.parquet", table)
-    runs = [word for run in (other, damaged, good) for word in ("--run", run.uri)]
+    runs = ["--run", "nope://run", *(word for run in (other, damaged, good) for word in ("--run", run.uri))]
     assert job.main([*runs, "--mode", "drain", "--brokers", "6"]) == 1
     assert [run.artifacts.exists("plan") for run in (good, damaged, other)] == [True, False, False]
     said = capsys.readouterr().err
     assert f"compute_placement: {other.uri}: unknown brokers [6]" in said
     assert f"compute_placement: {damaged.uri}: UnicodeDecodeError: " in said
-    assert "2 of 3 runs failed" in said
+    assert "compute_placement: nope://run: " in said
+    assert "3 of 4 runs failed" in said
 
 
 def test_no_run_sees_history_from_after_its_snapshot(spark, tmp_path):
@@ -153,8 +154,7 @@ def loads_of(run):
     return (run.artifacts / "plan").read_table("rates.parquet")
 
 
-def test_spark_gives_a_run_the_loads_that_one_process_gives(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("rebalance_lib.jobs.dataflow.MANY_PARTITIONS", 1)
+def test_spark_gives_a_run_the_loads_that_one_process_gives(spark, tmp_path):
     history = Artifacts.at(tmp_path / "history")
     write(history, "c", {at: [*rows, *EXAMPLE[at]] for at, rows in READ_ROWS.items()})
     run = run_of(tmp_path / "run", replace(small(), cluster_id="c", taken_at=moment(300).isoformat()))
