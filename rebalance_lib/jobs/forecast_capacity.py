@@ -172,20 +172,22 @@ def _usage(sources: Sources) -> Callable[[tuple[str, datetime, datetime]], Itera
 
     def read(task: tuple[str, datetime, datetime]) -> Iterator[pa.Table]:
         cluster_id, start, end = task
+        moments: dict[str, list[datetime]] = {}  # by file: that of a day is listed once for each of its moments
         try:
-            files = files_between(history, cluster_id, start, end)
+            for file in files_between(history, cluster_id, start, end):
+                moments.setdefault(file.name, []).append(file.taken_at)
         except Exception as error:  # as below
             yield _failed(_USAGE, error, f"{history.uri}, cluster {cluster_id}")
             return
-        for file in files:
+        for name, wanted in moments.items():
             try:
-                table = read_usage(history, file.name, start, end)
+                table = read_usage(history, name, wanted)
                 labels = pa.repeat(pa.scalar(cluster_id), table.num_rows)
                 table = table.add_column(0, "cluster", labels).append_column(
                     _ERROR, pa.nulls(table.num_rows, pa.string())
                 )
             except Exception as error:  # whatever it is, the other files and clusters go on
-                table = _failed(_USAGE, error, f"{history.uri}/{file.name}")
+                table = _failed(_USAGE, error, f"{history.uri}/{name}")
             yield table.cast(_USAGE)
 
     return read

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from rebalance_lib.artifacts import SNAPSHOT, Artifacts
-from rebalance_lib.history import HISTORY, append_sample
+from rebalance_lib.history import HISTORY, append_sample, compact_day
 from rebalance_lib.history.places import Question, finish
 from rebalance_lib.jobs import forecast_capacity as job
 from rebalance_lib.jobs.forecast_capacity import main
@@ -140,6 +140,36 @@ def test_every_place_of_every_cluster_has_its_days(spark, history, tmp_path, cap
 def test_wrong_input_costs_no_session(history, tmp_path, capsys, options, message):
     assert run_job(history, Artifacts.at(tmp_path), *options) == 1
     assert message in capsys.readouterr().err
+
+
+def usage(history, *, start=0):
+    """Bytes by hour, as workers read them in this process."""
+    window = moment(start), moment(24 * HOUR)
+    tables = job._usage(job.Sources(history, ("c",), *window))(("c", *window))
+    found = {}
+    for row in pa.concat_tables(tables).to_pylist():
+        assert row["error"] is None
+        hour = (row["taken_at"] - moment(0)).total_seconds() / HOUR
+        found[hour] = found.get(hour, 0) + row["bytes"]
+    return found
+
+
+def test_a_moment_counts_once_in_whichever_files_it_is(tmp_path):
+    history = Artifacts.at(tmp_path)
+    for hour in range(5):
+        append(history, "c", hour)
+    (day,) = (f"cluster=c/{name}" for name in (history / "cluster=c").directories())
+    single = {name: (history / day).read_bytes(name) for name in (history / day).files()}
+    expected = {hour: sum(held(hour)) for hour in range(5)}
+    assert usage(history) == expected
+    compact_day(history, day)
+    assert len((history / day).files()) == 1
+    assert usage(history) == expected
+    assert usage(history, start=2 * HOUR) == {hour: expected[hour] for hour in (2, 3, 4)}
+    name, content = min(single.items())
+    (history / day).write_bytes(name, content)  # as if compaction had died before it removed this one
+    append(history, "c", 5)
+    assert usage(history) == expected | {5: sum(held(5))}
 
 
 def test_what_cannot_be_listed_or_forecast_stops_no_other(history, monkeypatch):
