@@ -53,10 +53,11 @@ _SAMPLES = f"""
     SELECT cluster, {_SCOPE} AS scope, broker, log_dir, taken_at, sum(bytes) AS bytes, sum(replicas) AS replicas,
         sum(unknown) AS unknown
     FROM {{usage}} WHERE error IS NULL GROUP BY {_PLACES.format(", taken_at")}"""  # noqa: S608 - constants alone
+# Runs may name the same snapshot twice, or have copies of it.
 _CAPACITIES = f"""
     SELECT cluster, {_SCOPE} AS scope, broker, log_dir, count(DISTINCT broker) AS brokers,
         if(count(*) = count(total_bytes), sum(total_bytes), NULL) AS total_bytes, sum(other_bytes) AS other_bytes
-    FROM (SELECT *, max(taken_at) OVER (PARTITION BY cluster) AS newest FROM {{log_dirs}} WHERE error IS NULL)
+    FROM (SELECT DISTINCT *, max(taken_at) OVER (PARTITION BY cluster) AS newest FROM {{log_dirs}} WHERE error IS NULL)
     WHERE taken_at = newest GROUP BY {_PLACES.format("")}"""  # noqa: S608 - constants alone
 _JOINED = """
     SELECT s.*, c.total_bytes, c.other_bytes, c.brokers FROM {samples} AS s LEFT JOIN {capacities} AS c

@@ -93,7 +93,7 @@ def test_every_place_of_every_cluster_has_its_days(spark, history, tmp_path, cap
     run, broken, out = (Artifacts.at(tmp_path / name) for name in ("run", "broken", "out"))
     write_snapshot(run, "good")
     broken.write_text(f"{SNAPSHOT}/brokers.parquet", "no Parquet")
-    runs = ["--run", run.uri, "--run", broken.uri]
+    runs = ["--run", run.uri, "--run", broken.uri, "--run", f"{run.uri}/"]  # one snapshot, named in two ways
     assert run_job(history, out, *runs, "--more-brokers", "1") == 1
     rows = by_place(out)
     assert len(rows) == 2 * (1 + 2 + 3)
