@@ -1,6 +1,7 @@
 """One file for each cluster and day that is over, instead of one for each snapshot: 1 instead of 288.
 
-Nothing is lost, doubled or torn if it dies at any moment, if two do it at once, or while others read:
+Nothing is lost, doubled or torn if it dies at any moment, if two do it at once, or while others read, but for one
+thing that is said below:
 
     1  All files of the day are read, and added up: by moment, the number of rows, and of each column the sum.
     2  They are merged into one new file, under a name that no file ever had, with a number that is above all others:
@@ -11,8 +12,12 @@ Nothing is lost, doubled or torn if it dies at any moment, if two do it at once,
 No file is ever overwritten, and one only goes if each of its moments is in a file that is later in the order of names
 (`dataset.day_file_order`), in which files of one moment are first. So of two that remove each other's files at the same
 moment, one finds itself too early: of each moment, the last file that has it never goes. Between 2 and 4 a moment is in
-two files, and readers take it from the last one; 3 takes longer than a listing, so that none can miss both. If it dies
-there, the next run finds that the last day file has everything, and does 4 alone.
+two files, and readers take it from the last one. If it dies there, the next run finds that the last day file has
+everything, and does 4 alone.
+
+One thing rests on timing, and nothing enforces it. A listing is not atomic: one that begins before 2 and is still going
+on at 4 may miss both files of a moment, and its reader has a sample less. 3 reads a whole day's rows between the two,
+and a listing has a few hundred names, so that a listing would have to be held up for longer than 3 takes.
 
 A snapshot that is appended to a day after that is read beside the day file, and merged by the next run. A file that
 cannot be read stays as it is, and is named; the others are compacted.

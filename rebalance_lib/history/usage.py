@@ -16,6 +16,7 @@ Example: a log dir of 100 bytes, 55 usable, whose replicas have 40: 5 are others
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -48,19 +49,26 @@ LOG_DIRS = pa.schema(
     ]
 )
 PLACE = ["taken_at", "broker", "log_dir"]
+SECOND = pa.timestamp("s", "UTC")  # how the history counts moments
 ROWS = 1_000_000  # of a file that are summed at a time
 
 
-def read_usage(history: Artifacts, name: str, start: datetime, end: datetime) -> pa.Table:
-    """What each log dir held, at each moment in the window that a file of the history has, in `USAGE`.
+def read_usage(history: Artifacts, name: str, moments: Sequence[datetime]) -> pa.Table:
+    """What each log dir held, at those of these moments that a file of the history has, in `USAGE`.
+
+    Args:
+        history: The directory of the history.
+        name: A file in it, of one moment or of a whole day.
+        moments: Those that `dataset.files_between` lists for this file: others may be in another file, too.
 
     Raises:
         InvalidInputError: It is no Parquet file, or none of a history.
     """
+    wanted = pa.array(moments, SECOND)
     try:
         with history.open_parquet(name) as file:
             batches = file.iter_batches(ROWS, columns=[*PLACE, "size_bytes"])
-            parts = [_summed(_in_window(pa.Table.from_batches([batch]), start, end)) for batch in batches]
+            parts = [_summed(_at(wanted, pa.Table.from_batches([batch]))) for batch in batches]
     except (pa.ArrowException, OSError, KeyError) as error:
         raise InvalidInputError(f"{history.uri}/{name} cannot be read: {error}") from error
     whole = pa.concat_tables([USAGE.empty_table(), *parts]).group_by(PLACE, use_threads=False)
@@ -68,16 +76,11 @@ def read_usage(history: Artifacts, name: str, start: datetime, end: datetime) ->
     return sums.rename_columns([*PLACE, "bytes", "replicas", "unknown"]).cast(USAGE)
 
 
-def _in_window(rows: pa.Table, start: datetime, end: datetime) -> pa.Table:
+def _at(moments: pa.Array, rows: pa.Table) -> pa.Table:
+    """The rows of these moments: whole seconds, while rows may have fractions of them."""
     if missing := {*PLACE, "size_bytes"} - set(rows.column_names):
         raise KeyError(f"it has no column {min(missing)}")
-    moment = rows["taken_at"]
-    kind = moment.type
-    inside = pc.and_(
-        pc.greater_equal(moment, pa.scalar(start, kind)),
-        pc.less(moment, pa.scalar(end, kind)),
-    )
-    return rows.filter(inside)
+    return rows.filter(pc.is_in(pc.cast(rows["taken_at"], SECOND, safe=False), value_set=moments))
 
 
 def _summed(rows: pa.Table) -> pa.Table:

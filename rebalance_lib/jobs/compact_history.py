@@ -8,7 +8,8 @@ again, and run twice at once, while snapshots are appended and loads are read. H
 a cluster is compacted by a task, in which some 400 MB are held, however large the cluster is. The driver lists clusters
 and days, and counts.
 
-What is wrong with a file or a day is one line, and exit code 1 at the end; all others are compacted.
+What is wrong with a file or a day is one line, and exit code 1 at the end; all others are compacted, also where
+a worker dies over a day.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.history import Compacted, clusters, compact_day, days_over
 from rebalance_lib.history.compaction import MARGIN
+from rebalance_lib.jobs.isolation import in_halves
+from rebalance_lib.jobs.session import session
 
 MOST_TASKS = 5_000  # of more days each task has several: most were compacted before, and starting a task takes longer
 MOST_HOURS = 24 * 365.0
@@ -51,16 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not days:
         print("compact_history: no day is over yet")
         return 0
-    active = SparkSession.getActiveSession()
-    spark = active or SparkSession.builder.appName("kafka-rebalance compact_history").getOrCreate()
-    try:
+    with session("kafka-rebalance compact_history") as spark:
         found = compact(spark, history, days)
-    except PySparkException as error:
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        return _fail(f"Spark failed: {lines[0] if lines else type(error).__name__}; no data is lost: run it again")
-    finally:
-        if active is None:
-            spark.stop()
     print(
         f"compact_history: {len(days)} days; {found.snapshots} snapshots with {found.rows} rows are in one file a day "
         f"now, and {found.removed} files went"
@@ -79,11 +73,20 @@ def find_days(history: Artifacts, cluster_ids: Sequence[str] | None, margin: tim
 
 
 def compact(spark: SparkSession, history: Artifacts, days: Sequence[str]) -> Compacted:
-    """Compact each of these days in a task, or few of them; what is wrong with one is said with the others' counts."""
-    numbers = spark.range(0, len(days), 1, min(len(days), MOST_TASKS))
-    rows = numbers.mapInArrow(_compacting(history, days), COMPACTED_DDL).collect()
+    """Compact each of these days in a task, or few of them; what is wrong with one is said with the others' counts.
+
+    Where Spark gave up on a day, others that were compacted in the same go are not in the counts.
+    """
+
+    def work(some: Sequence[str]) -> list[Row]:
+        numbers = spark.range(0, len(some), 1, min(len(some), MOST_TASKS))
+        return list(numbers.mapInArrow(_compacting(history, some), COMPACTED_DDL).collect())
+
+    answers, reasons = in_halves(work, days)
+    rows = [row for answer in answers for row in answer]
     snapshots, count, removed = (sum(row[n] for row in rows) for n in range(3))
-    return Compacted(snapshots, count, removed, tuple(line for row in rows for line in row.problems or ()))
+    failed = [f"{day} is not compacted: {reason}" for day, reason in zip(days, reasons, strict=True) if reason]
+    return Compacted(snapshots, count, removed, (*(line for row in rows for line in row.problems or ()), *failed))
 
 
 def _compacting(

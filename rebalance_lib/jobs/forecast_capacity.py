@@ -9,7 +9,7 @@ forecast in a task of its own. The driver holds a row for each place, and none f
 
 Capacities are those in the newest snapshot of each cluster among the runs. Without one, the growth of a cluster is
 forecast, and no day. A file of the history that cannot be read is named and left out. The job fails at the end if a
-run's snapshot could not be read, or if a cluster has no forecast.
+run's snapshot could not be read, or if a cluster has no forecast; where a worker dies over one, all others have theirs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -31,6 +31,8 @@ from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.history import clusters, files_between
 from rebalance_lib.history.places import FORECASTS, FORECASTS_DDL, Question, finish, forecast_place
 from rebalance_lib.history.usage import LOG_DIRS, USAGE, read_log_dirs, read_usage
+from rebalance_lib.jobs.isolation import in_halves
+from rebalance_lib.jobs.session import session
 from rebalance_lib.report.capacity import capacity_text
 from rebalance_lib.topology import Capacities
 
@@ -53,10 +55,11 @@ _SAMPLES = f"""
     SELECT cluster, {_SCOPE} AS scope, broker, log_dir, taken_at, sum(bytes) AS bytes, sum(replicas) AS replicas,
         sum(unknown) AS unknown
     FROM {{usage}} WHERE error IS NULL GROUP BY {_PLACES.format(", taken_at")}"""  # noqa: S608 - constants alone
+# Runs may name the same snapshot twice, or have copies of it.
 _CAPACITIES = f"""
     SELECT cluster, {_SCOPE} AS scope, broker, log_dir, count(DISTINCT broker) AS brokers,
         if(count(*) = count(total_bytes), sum(total_bytes), NULL) AS total_bytes, sum(other_bytes) AS other_bytes
-    FROM (SELECT *, max(taken_at) OVER (PARTITION BY cluster) AS newest FROM {{log_dirs}} WHERE error IS NULL)
+    FROM (SELECT DISTINCT *, max(taken_at) OVER (PARTITION BY cluster) AS newest FROM {{log_dirs}} WHERE error IS NULL)
     WHERE taken_at = newest GROUP BY {_PLACES.format("")}"""  # noqa: S608 - constants alone
 _JOINED = """
     SELECT s.*, c.total_bytes, c.other_bytes, c.brokers FROM {samples} AS s LEFT JOIN {capacities} AS c
@@ -68,11 +71,12 @@ Rows = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The forecasts in `FORECASTS`, and a line for each file and snapshot that could not be read."""
+    """The forecasts in `FORECASTS`, a line for each file and snapshot that was not read, and why clusters failed."""
 
     forecasts: pa.Table
     unread_files: tuple[str, ...] = ()
     unread_runs: tuple[str, ...] = ()
+    failed_clusters: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,45 +98,61 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sources, question = _sources(options), Question(options.fill, options.more_brokers)
     except RebalanceError as error:
         return _fail(str(error))
-    active = SparkSession.getActiveSession()
-    spark = active or SparkSession.builder.appName("kafka-rebalance forecast_capacity").getOrCreate()
     try:
-        found = forecast_capacity(spark, sources, question)
+        with session("kafka-rebalance forecast_capacity") as spark:
+            found = forecast_capacity(spark, sources, question)
         write(Artifacts(options.out), found, question)
     except RebalanceError as error:
         return _fail(str(error))
-    finally:
-        if active is None:
-            spark.stop()
     print(capacity_text(found.forecasts.to_pylist(), question.fill, question.more_brokers))
     _warn(*(f"left out: {line}" for line in found.unread_files))
-    missing = sorted(set(sources.cluster_ids) - set(found.forecasts["cluster"].to_pylist()))
-    lines = [*found.unread_runs, *(f"cluster {one} has no sizes in these days" for one in missing)]
+    missing = sorted({*sources.cluster_ids} - {*found.forecasts["cluster"].to_pylist()} - found.failed_clusters.keys())
+    failed = [f"cluster {one}: {reason}" for one, reason in found.failed_clusters.items()]
+    lines = [*found.unread_runs, *failed, *(f"cluster {one} has no sizes in these days" for one in missing)]
     return _fail(*lines) if lines else 0
 
 
 def forecast_capacity(spark: SparkSession, sources: Sources, question: Question) -> Found:
-    """Forecast every place of these clusters."""
+    """Forecast every place of these clusters; what goes wrong with a cluster or a run stops no other."""
+
+    def read(runs: Sequence[str]) -> pa.Table:
+        return _each(spark, runs, _log_dirs(sources), _LOG_DIRS_DDL).toArrow().cast(_LOG_DIRS)
+
+    tables, of_runs = in_halves(read, sources.runs)
+    log_dirs = pa.concat_tables([_LOG_DIRS.empty_table(), *tables])  # a row for each log dir
+    unread = [line for line in log_dirs["error"].to_pylist() if line is not None]
+    unread += [f"{run}: {reason}" for run, reason in zip(sources.runs, of_runs, strict=True) if reason]
+
+    def forecast(cluster_ids: Sequence[str]) -> tuple[pa.Table, list[str]]:
+        return _forecast(spark, replace(sources, cluster_ids=tuple(cluster_ids)), log_dirs, question)
+
+    answers, of_clusters = in_halves(forecast, sources.cluster_ids)
+    return Found(
+        finish(pa.concat_tables([FORECASTS.empty_table(), *(rows for rows, _ in answers)])),
+        tuple(sorted(line for _, lines in answers for line in lines)),
+        tuple(sorted(unread)),
+        {one: reason for one, reason in zip(sources.cluster_ids, of_clusters, strict=True) if reason},
+    )
+
+
+def _forecast(
+    spark: SparkSession, sources: Sources, log_dirs: pa.Table, question: Question
+) -> tuple[pa.Table, list[str]]:
+    """The rows of these clusters' places, and a line for each file that could not be read."""
     usage = _each(spark, _usage_tasks(sources), _usage(sources), _USAGE_DDL)
-    log_dirs = _each(spark, sources.runs, _log_dirs(sources), _LOG_DIRS_DDL)
-    frames = (usage, log_dirs)
-    for frame in frames:
-        frame.persist(StorageLevel.MEMORY_AND_DISK)  # asked twice: for what went wrong, and for the rest
+    usage.persist(StorageLevel.MEMORY_AND_DISK)  # asked twice: for what went wrong, and for the rest
     try:
-        kinds = [frame.where("error IS NOT NULL").selectExpr(f"{n} AS kind", "error") for n, frame in enumerate(frames)]
-        errors = kinds[0].unionAll(kinds[1]).collect()
+        errors = usage.where("error IS NOT NULL").select("error").collect()
         joined = spark.sql(
             _JOINED,
             samples=spark.sql(_SAMPLES, usage=usage),
-            capacities=spark.sql(_CAPACITIES, log_dirs=log_dirs),
+            capacities=spark.sql(_CAPACITIES, log_dirs=spark.createDataFrame(log_dirs, _LOG_DIRS_DDL)),
         )
         places = joined.groupBy("cluster", "scope", "broker", "log_dir")
         rows = places.applyInArrow(_forecasting(question), FORECASTS_DDL).toArrow()
     finally:
-        for frame in frames:
-            frame.unpersist()
-    unread = (tuple(sorted(row.error for row in errors if row.kind == kind)) for kind in range(len(frames)))
-    return Found(finish(rows.cast(FORECASTS)), *unread)
+        usage.unpersist()
+    return rows.cast(FORECASTS), [row.error for row in errors]
 
 
 def write(out: Artifacts, found: Found, question: Question) -> None:
@@ -140,7 +160,8 @@ def write(out: Artifacts, found: Found, question: Question) -> None:
     out.write_table(TABLE, found.forecasts)
     out.write_text(TEXT, capacity_text(found.forecasts.to_pylist(), question.fill, question.more_brokers) + "\n")
     facts = {"fill": question.fill, "more_brokers": question.more_brokers}
-    out.write_json(FACTS, {**facts, "unread_files": found.unread_files, "unread_runs": found.unread_runs})
+    unread = {"unread_files": found.unread_files, "unread_runs": found.unread_runs}
+    out.write_json(FACTS, {**facts, **unread, "failed_clusters": found.failed_clusters})
 
 
 def _each(spark: SparkSession, tasks: Sequence[Any], read: Callable[[Any], Iterator[pa.Table]], ddl: str) -> DataFrame:
@@ -172,20 +193,22 @@ def _usage(sources: Sources) -> Callable[[tuple[str, datetime, datetime]], Itera
 
     def read(task: tuple[str, datetime, datetime]) -> Iterator[pa.Table]:
         cluster_id, start, end = task
+        moments: dict[str, list[datetime]] = {}  # by file: that of a day is listed once for each of its moments
         try:
-            files = files_between(history, cluster_id, start, end)
+            for file in files_between(history, cluster_id, start, end):
+                moments.setdefault(file.name, []).append(file.taken_at)
         except Exception as error:  # as below
             yield _failed(_USAGE, error, f"{history.uri}, cluster {cluster_id}")
             return
-        for file in files:
+        for name, wanted in moments.items():
             try:
-                table = read_usage(history, file.name, start, end)
+                table = read_usage(history, name, wanted)
                 labels = pa.repeat(pa.scalar(cluster_id), table.num_rows)
                 table = table.add_column(0, "cluster", labels).append_column(
                     _ERROR, pa.nulls(table.num_rows, pa.string())
                 )
             except Exception as error:  # whatever it is, the other files and clusters go on
-                table = _failed(_USAGE, error, f"{history.uri}/{file.name}")
+                table = _failed(_USAGE, error, f"{history.uri}/{name}")
             yield table.cast(_USAGE)
 
     return read

@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.history import Share, clusters, files_between, read_group_reads, read_loads, shares_of
+from rebalance_lib.jobs.session import parallelism
 
 LOADS_DDL = (
     "cluster string not null, topic string not null, partition int not null, size_bytes bigint not null, "
@@ -102,7 +103,7 @@ def window_loads(spark: SparkSession, history_uri: str, windows: Sequence[Window
 def _by_share(spark: SparkSession, history_uri: str, windows: Sequence[Window], read: Read, ddl: str) -> DataFrame:
     """What is read of each share in a task of its own, with the window's number in front."""
     history = Artifacts(history_uri)
-    tasks = spark.sparkContext.defaultParallelism
+    tasks = parallelism(spark)
     shares = [
         (number, share)
         for number, (cluster_id, start, end) in enumerate(windows)

@@ -9,11 +9,12 @@ import pytest
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.history import append_sample
 from rebalance_lib.history.places import FORECASTS, Question, finish, forecast_place
 from rebalance_lib.history.usage import read_log_dirs, read_usage
 from rebalance_lib.report.capacity import capacity_text
 from rebalance_lib.topology import BROKERS, REPLICAS, Capacities, Snapshot
-from tests.history.samples import Row, moment, window, write
+from tests.history.samples import Row, moment, sample, write
 
 DAY = 86_400
 
@@ -104,15 +105,22 @@ def test_sizes_are_summed_by_moment_and_log_dir():
         {0: [Row("t", 0, 1, True, 10, 0, 1), Row("t", 1, 1, True, None, 0, 1), Row("t", 2, 2, True, 5, 0, 1)]},
     )
     name = "cluster=c/day=2026-01-01/2026-01-01T000000Z.parquet"
-    rows = read_usage(history, name, *window(DAY)).sort_by("broker").to_pylist()
+    rows = read_usage(history, name, [moment(0)]).sort_by("broker").to_pylist()
     assert [(row["broker"], row["bytes"], row["replicas"], row["unknown"]) for row in rows] == [
         (1, 10, 2, 1),
         (2, 5, 1, 0),
     ]
-    assert read_usage(history, name, *window(DAY, start=1)).num_rows == 0
+    assert read_usage(history, name, [moment(1)]).num_rows == 0
     history.write_table("other.parquet", pa.table({"taken_at": [moment(0)]}))
     with pytest.raises(InvalidInputError, match=r"other.parquet cannot be read: .*no column broker"):
-        read_usage(history, "other.parquet", *window(DAY))
+        read_usage(history, "other.parquet", [moment(0)])
+
+
+def test_a_snapshot_taken_within_a_second_is_of_the_moment_that_its_file_has():
+    history = Artifacts("memory://fraction")
+    rows = sample([Row("t", 0, 1, True, 10, 0, 1)], 0.25)
+    file = append_sample(history, "c", rows, moment(0.25))
+    assert read_usage(history, file.name, [file.taken_at])["bytes"].to_pylist() == [10]
 
 
 def test_the_example_of_log_dirs():

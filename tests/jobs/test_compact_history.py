@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
@@ -30,6 +35,43 @@ def test_every_cluster_and_day_that_is_over_becomes_one_file(spark, history, cap
     assert len({file.name for file in files_between(history, "c/1", *window(2 * DAY))}) == 2
     assert len(files_between(history, "c/1", *window(2 * DAY))) == 10
     assert min((history / "cluster=c2/day=2026-01-01").files()) == torn.rpartition("/")[2]
+
+
+@pytest.mark.long
+def test_a_day_over_which_a_worker_dies_stops_no_other(spark, history, monkeypatch, capsys):
+    class Killing(Artifacts):
+        """Whoever lists that day is killed, as for its memory."""
+
+        def __truediv__(self, name):
+            if name == "cluster=b/day=2026-01-01":
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().__truediv__(name)
+
+    for cluster_id in ("a", "b"):
+        write(history, cluster_id, EXAMPLE | {DAY + at: rows for at, rows in EXAMPLE.items()})
+    monkeypatch.setattr(job, "Artifacts", SimpleNamespace(named=Killing))
+    before = spark.getActiveSession()
+    assert job.main(["--history", history.uri]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert said[0].startswith("compact_history: cluster=b/day=2026-01-01 is not compacted: a worker died over it")
+    files = [len({file.name for file in files_between(history, one, *window(2 * DAY))}) for one in ("a", "b")]
+    assert files == [2, 5 + 1]
+    assert spark.getActiveSession() is before
+
+
+def test_where_spark_fails_every_day_has_a_line_and_nothing_is_raised(history, monkeypatch, capsys):
+    def fail(*_):
+        raise RuntimeError("Cannot call methods on a stopped SparkContext.\n at line 1")
+
+    write(history, "a", EXAMPLE | {DAY + at: rows for at, rows in EXAMPLE.items()})
+    monkeypatch.setattr(job, "session", lambda _name: nullcontext(SimpleNamespace(range=fail)))
+    assert job.main(["--history", history.uri]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f"compact_history: cluster=a/day=2026-01-0{n} is not compacted: "
+        "Spark failed: Cannot call methods on a stopped SparkContext."
+        for n in (1, 2)
+    ]
 
 
 def test_clusters_can_be_named(spark, history):

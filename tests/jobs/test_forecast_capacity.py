@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 from rebalance_lib.artifacts import SNAPSHOT, Artifacts
-from rebalance_lib.history import HISTORY, append_sample
+from rebalance_lib.history import HISTORY, append_sample, compact_day
 from rebalance_lib.history.places import Question, finish
 from rebalance_lib.jobs import forecast_capacity as job
 from rebalance_lib.jobs.forecast_capacity import main
@@ -93,7 +97,7 @@ def test_every_place_of_every_cluster_has_its_days(spark, history, tmp_path, cap
     run, broken, out = (Artifacts.at(tmp_path / name) for name in ("run", "broken", "out"))
     write_snapshot(run, "good")
     broken.write_text(f"{SNAPSHOT}/brokers.parquet", "no Parquet")
-    runs = ["--run", run.uri, "--run", broken.uri]
+    runs = ["--run", run.uri, "--run", broken.uri, "--run", f"{run.uri}/"]  # one snapshot, named in two ways
     assert run_job(history, out, *runs, "--more-brokers", "1") == 1
     rows = by_place(out)
     assert len(rows) == 2 * (1 + 2 + 3)
@@ -127,6 +131,37 @@ def test_every_place_of_every_cluster_has_its_days(spark, history, tmp_path, cap
     assert dict(spark.conf.getAll) == before
 
 
+@pytest.mark.long
+def test_what_a_worker_dies_over_stops_no_other(spark, tmp_path, monkeypatch, capsys):
+    class Killing(Artifacts):
+        """Whoever reads that cluster's days or that run is killed, as for its memory."""
+
+        def __truediv__(self, name):
+            if name.startswith("cluster=b/day=") or self.uri.endswith("killed"):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().__truediv__(name)
+
+    history, out, run, killed = (Artifacts.at(tmp_path / name) for name in ("history", "out", "run", "killed"))
+    for cluster_id in ("a", "b"):
+        for hour in range(HOURS - 30, HOURS, 6):
+            append(history, cluster_id, hour)
+    write_snapshot(run, "a")
+    monkeypatch.setattr(job, "Artifacts", Killing)
+    before = spark.getActiveSession()
+    assert run_job(history, out, "--run", killed.uri, "--run", run.uri) == 1
+    assert {place: row["total_bytes"] for place, row in by_place(out).items() if place[1] is None} == {
+        ("a", None, None): 3000
+    }
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition("most likely")[0] for line in said] == [
+        f"forecast_capacity: {killed.uri}: a worker died over it, ",
+        "forecast_capacity: cluster b: a worker died over it, ",
+    ]
+    facts = json.loads(out.read_text("capacity.json"))
+    assert [len(facts[name]) for name in ("unread_runs", "failed_clusters")] == [1, 1]
+    assert spark.getActiveSession() is before
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -140,6 +175,50 @@ def test_every_place_of_every_cluster_has_its_days(spark, history, tmp_path, cap
 def test_wrong_input_costs_no_session(history, tmp_path, capsys, options, message):
     assert run_job(history, Artifacts.at(tmp_path), *options) == 1
     assert message in capsys.readouterr().err
+
+
+def test_where_spark_fails_every_cluster_and_run_has_a_line_and_nothing_is_raised(
+    history, tmp_path, monkeypatch, capsys
+):
+    def fail(*_):
+        raise RuntimeError("Cannot call methods on a stopped SparkContext.\n at line 1")
+
+    monkeypatch.setattr(job, "session", lambda _name: nullcontext(SimpleNamespace(range=fail)))
+    assert run_job(history, Artifacts.at(tmp_path), "--run", "file:///run") == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f"forecast_capacity: {what}: Spark failed: Cannot call methods on a stopped SparkContext."
+        for what in ("file:///run", "cluster good", "cluster torn")
+    ]
+
+
+def usage(history, *, start=0):
+    """Bytes by hour, as workers read them in this process."""
+    window = moment(start), moment(24 * HOUR)
+    tables = job._usage(job.Sources(history, ("c",), *window))(("c", *window))
+    found = {}
+    for row in pa.concat_tables(tables).to_pylist():
+        assert row["error"] is None
+        hour = (row["taken_at"] - moment(0)).total_seconds() / HOUR
+        found[hour] = found.get(hour, 0) + row["bytes"]
+    return found
+
+
+def test_a_moment_counts_once_in_whichever_files_it_is(tmp_path):
+    history = Artifacts.at(tmp_path)
+    for hour in range(5):
+        append(history, "c", hour)
+    (day,) = (f"cluster=c/{name}" for name in (history / "cluster=c").directories())
+    single = {name: (history / day).read_bytes(name) for name in (history / day).files()}
+    expected = {hour: sum(held(hour)) for hour in range(5)}
+    assert usage(history) == expected
+    compact_day(history, day)
+    assert len((history / day).files()) == 1
+    assert usage(history) == expected
+    assert usage(history, start=2 * HOUR) == {hour: expected[hour] for hour in (2, 3, 4)}
+    name, content = min(single.items())
+    (history / day).write_bytes(name, content)  # as if compaction had died before it removed this one
+    append(history, "c", 5)
+    assert usage(history) == expected | {5: sum(held(5))}
 
 
 def test_what_cannot_be_listed_or_forecast_stops_no_other(history, monkeypatch):

@@ -51,6 +51,17 @@ def test_every_cluster_of_the_history_has_its_loads(spark, history, monkeypatch)
                 assert row[name] == (value if value is None else pytest.approx(value))
 
 
+def test_loads_are_read_through_a_session_without_a_spark_context(spark, history):
+    class Connected:
+        """As a session of Spark Connect."""
+
+        __module__ = "pyspark.sql.connect.session"
+        range = spark.range
+
+    write(history, "c", EXAMPLE)
+    assert partition_loads(Connected(), history.uri, None, *window(DAY)).count() == 1
+
+
 def test_what_each_group_reads_of_each_partition(spark, history):
     write(history, "c", READ_EXAMPLE)
     found = group_reads(spark, history.uri, None, *window(DAY)).toArrow().cast(GROUP_READS)
