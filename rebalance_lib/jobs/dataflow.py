@@ -33,6 +33,7 @@ from pyspark.sql.pandas.types import from_arrow_schema as ddl
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.jobs import tasks
 from rebalance_lib.jobs.checks import Checks
+from rebalance_lib.jobs.isolation import in_halves
 from rebalance_lib.jobs.rows import KEPT, ROWS, PlanTask, read_loads, read_replicas
 from rebalance_lib.jobs.session import another_session, parallelism, tune_spark
 from rebalance_lib.jobs.tasks import OUTCOMES, PREPARED, RUN_TOTALS
@@ -41,9 +42,6 @@ from rebalance_lib.planner.shards import shard_count
 from rebalance_lib.topology import TopicPartition
 
 REPLICAS_OF_A_BATCH = 3_000_000
-FAULTS_OF_SPARK = 3  # runs that fail alone in the same way
-DEATH = "a worker died over it, most likely for want of memory: give executors more (docs/scaling.md, Sizing)"
-_DEATHS = ("Python worker exited unexpectedly", "ExecutorLostFailure", "OutOfMemory", "SparkOutOfMemoryError")
 
 
 @dataclass
@@ -170,28 +168,15 @@ def publish(spark: SparkSession, runs: Sequence[RunState]) -> None:
 
 
 def isolate(work: Callable[[Sequence[RunState]], None], runs: Sequence[RunState]) -> None:
-    """Do the work for all runs at once; where Spark gives up, for each half of them, down to the run at fault.
+    """Do the work for all runs at once; where Spark gives up, down to the run at fault, see `isolation`."""
 
-    If the first few fail alone, one like the other, though no worker died, it is not their fault: all others fail, too.
-    """
-    waiting, alone, done = [list(runs)] if runs else [], [], False
-    while waiting:
-        some = waiting.pop()
-        try:
-            work(some)
-            done = True
-        except Exception as error:
-            if len(some) > 1:
-                middle = len(some) // 2
-                waiting += [_good(some[middle:]), _good(some[:middle])]
-                continue
-            reason = _reason(error)
-            some[0].errors.append(reason)
-            alone.append(reason)
-            if not done and alone == [reason] * FAULTS_OF_SPARK and reason != DEATH:
-                for run in (run for others in waiting for run in others):
-                    run.errors.append(reason)
-                return
+    def of_good(some: Sequence[RunState]) -> None:
+        if good := _good(some):
+            work(good)
+
+    _, reasons = in_halves(of_good, runs)
+    for run, reason in zip(runs, reasons, strict=True):
+        run.errors += [] if reason is None else [reason]
 
 
 def batches(runs: Iterable[RunState]) -> Iterator[list[RunState]]:
@@ -235,19 +220,6 @@ def _range(spark: SparkSession, count: int) -> DataFrame:
 
 def _tasks(runs: Iterable[RunState]) -> dict[int, PlanTask]:
     return {run.number: run.task for run in runs}
-
-
-def _reason(error: Exception) -> str:
-    """Why Spark gave up on a run, in a line."""
-    text = str(error)
-    if any(death in text for death in _DEATHS):
-        return DEATH
-    _, traceback, python = text.rpartition("Traceback (most recent call last):")
-    if traceback:  # of a Python worker: its last line says what happened, Java's stack may follow
-        lines = [line for line in python.partition("\n\tat ")[0].splitlines() if line[:1].strip()]
-        return f"Spark could not plan it: {lines[-1] if lines else python.strip()}"
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("An error occurred while")]
-    return f"Spark could not plan it: {lines[0].strip() if lines else type(error).__name__}"
 
 
 def _good(runs: Iterable[RunState]) -> list[RunState]:

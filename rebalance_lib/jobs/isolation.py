@@ -3,8 +3,6 @@
 An error in a task's own code is caught there, and is a row like others. But a worker that is killed, for its memory,
 say, takes Spark's whole job with it. Then the pieces are cut in half, and each half is tried again, until the one at
 fault is alone: of 100 pieces with one at fault, some 14 more jobs.
-
-`dataflow.isolate` does the same for runs, which keep their errors themselves.
 """
 
 from __future__ import annotations
@@ -61,5 +59,9 @@ def reason_of(error: Exception) -> str:
     text = str(error)
     if any(death in text for death in _DEATHS):
         return DEATH
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"Spark failed: {lines[0] if lines else type(error).__name__}"
+    _, traceback, python = text.rpartition("Traceback (most recent call last):")
+    if traceback:  # of a Python worker: its last line says what happened, Java's stack may follow
+        lines = [line for line in python.partition("\n\tat ")[0].splitlines() if line[:1].strip()]
+        return f"Spark failed: {lines[-1] if lines else python.strip()}"
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("An error occurred while")]
+    return f"Spark failed: {lines[0].strip() if lines else type(error).__name__}"

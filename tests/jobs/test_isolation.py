@@ -101,7 +101,7 @@ def test_what_fails_for_everybody_is_not_tried_for_each_of_them():
 
     isolate(work, runs)
     assert {error for run in runs for error in run.errors} == {
-        "Spark could not plan it: ModuleNotFoundError: No module named 'pyarrow'"
+        "Spark failed: ModuleNotFoundError: No module named 'pyarrow'"
     }
     assert [len(run.errors) for run in runs] == [1] * 300
     assert len(rounds) < 16
@@ -119,7 +119,5 @@ def test_what_fails_for_three_runs_for_reasons_of_their_own_fails_no_other():
                 )
 
     isolate(work, runs)
-    assert [run.errors for run in runs[:3]] == [
-        [f"Spark could not plan it: OSError: run {number} is torn"] for number in range(3)
-    ]
+    assert [run.errors for run in runs[:3]] == [[f"Spark failed: OSError: run {number} is torn"] for number in range(3)]
     assert not any(run.errors for run in runs[3:])
