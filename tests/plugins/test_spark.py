@@ -12,7 +12,8 @@ from kafka_rebalance_airflow.factories import fleet_dag, rebalance_dag, schedule
 from kafka_rebalance_airflow.operators.plan import ComputePlacementOperator
 from kafka_rebalance_airflow.spark import spark_properties
 from rebalance_lib.jobs.archive import QUICK
-from rebalance_lib.jobs.sizing import memory_overhead, partitions_of_a_shard
+from rebalance_lib.jobs.sizing import EXECUTOR_MEMORY_OVERHEAD, memory_overhead, partitions_of_a_shard
+from rebalance_lib.planner.shards import PARTITIONS_OF_A_SHARD
 
 FILE = """
 spark: {executor_memory_overhead: 4g, num_executors: 2, conf: {spark.speculation: true}}
@@ -160,8 +161,13 @@ def test_the_overhead_follows_partitions_and_cores_and_back():
     for cores in (1, 2, 4):
         for partitions in (10_000, 1_000_000, 2_500_000):
             assert partitions_of_a_shard(memory_overhead(partitions, cores), cores) >= partitions
-    assert partitions_of_a_shard(3072) > 2_500_000
     assert partitions_of_a_shard(384) == 0
+
+
+def test_a_shard_of_the_default_size_fits_into_an_executor_of_the_default_size():
+    assert EXECUTOR_MEMORY_OVERHEAD == "3g"
+    assert 2_500 <= memory_overhead(PARTITIONS_OF_A_SHARD) <= 3 * 1024, "2.5 GB for Python, and Spark's 384 MiB"
+    assert PARTITIONS_OF_A_SHARD <= partitions_of_a_shard(3 * 1024) < 1_200_000
 
 
 def test_a_connect_server_is_used_where_the_connection_is_one_and_its_token_is_not_told(
