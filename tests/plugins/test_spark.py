@@ -11,6 +11,8 @@ from bench.clusters import Parameters, generate, write_snapshot
 from kafka_rebalance_airflow.factories import fleet_dag, rebalance_dag, scheduled_dags
 from kafka_rebalance_airflow.operators.plan import ComputePlacementOperator
 from kafka_rebalance_airflow.spark import spark_properties
+from kafka_rebalance_airflow.spark_connect import ConnectJob
+from rebalance_lib.jobs import compute_placement
 from rebalance_lib.jobs.archive import QUICK
 from rebalance_lib.jobs.sizing import EXECUTOR_MEMORY_OVERHEAD, memory_overhead, partitions_of_a_shard
 from rebalance_lib.planner.shards import PARTITIONS_OF_A_SHARD
@@ -196,3 +198,38 @@ def test_a_connect_server_is_used_where_the_connection_is_one_and_its_token_is_n
     assert "planted-token" not in said
     with pytest.raises(RuntimeError, match="the job ended with 1: planned"):
         plan("fail")
+
+
+STAGES = """
+import contextlib, runpy, sys, time
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.jobs import dataflow, session
+
+def plan_runs(spark, runs, say):
+    Artifacts(runs[0].task.staging).write_text("plan.json", "half a plan")
+    print("staged", flush=True)
+    time.sleep(60)
+
+dataflow.plan_runs, session.session = plan_runs, contextlib.nullcontext
+runpy.run_path(sys.argv.pop(1), run_name="__main__")
+"""
+
+
+def test_a_job_on_a_connect_server_that_is_ended_removes_what_it_staged(tmp_path, monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_SERVER", json.dumps({"conn_type": "spark_connect", "host": "server"}))
+    (tmp_path / "job.py").write_text(STAGES)
+    run = tmp_path / "run"
+    run.mkdir()
+    seen = []
+
+    class Log:
+        def info(self, line):
+            seen.append((line, len(list(run.iterdir()))))
+            job.end()
+
+    arguments = [compute_placement.__file__, "--run", run.as_uri(), "--mode", "balance"]
+    job = ConnectJob("spark_server", str(tmp_path / "job.py"), arguments, Log())
+    with pytest.raises(RuntimeError, match="the job ended with 143: staged"):
+        job.run()
+    assert seen == [("staged", 1)]
+    assert list(run.iterdir()) == []
