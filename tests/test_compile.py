@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 
@@ -36,6 +37,66 @@ def test_what_an_install_compiled_is_used_by_those_who_can_only_read_it(places):
 def test_a_place_that_is_named_goes_first(monkeypatch, tmp_path):
     monkeypatch.setenv(caches.PLACE, str(tmp_path / "named"))
     assert next(caches.places(tmp_path)) == tmp_path / "named"
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """The place below the directory for temporary files, where no other is to be had."""
+    for name in ("home", "temporary"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "home").chmod(0o777)
+    monkeypatch.delenv(caches.PLACE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(caches.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
+    return tmp_path / "temporary" / f"kafka-rebalance-{os.getuid()}"
+
+
+def planted(place, mode=0o700):
+    place.mkdir()
+    place.chmod(mode)
+    (place / "code").touch()
+
+
+def test_a_place_of_ones_own_is_made_so_that_nobody_else_can_write_to_it(own, tmp_path):
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    sources.chmod(0o777)
+    assert caches.to_be_made(sources, "code") == own / "code"
+    assert own.stat().st_mode & 0o777 == 0o700
+    (own / "code").touch()
+    assert caches.find(sources, "code") == own / "code"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o707])
+def test_code_is_not_loaded_from_a_place_that_others_can_write_to(own, tmp_path, mode):
+    planted(own, mode)
+    planted(tmp_path / "home" / "kafka-rebalance")  # in a directory in which others can replace it
+    planted(tmp_path / "__pycache__", 0o777)
+    assert caches.find(tmp_path, "code") is None
+    assert not caches.to_be_made(tmp_path / "__pycache__", "code").is_relative_to(tmp_path)
+
+
+def test_code_is_not_loaded_through_a_link_or_from_somebody_elses_place(own, tmp_path, monkeypatch):
+    planted(tmp_path / "elsewhere")
+    own.symlink_to(tmp_path / "elsewhere")
+    assert caches.find(tmp_path, "code") is None
+    monkeypatch.setattr(caches.os, "getuid", lambda: 12345)
+    planted(own.with_name("kafka-rebalance-12345"))
+    assert caches.find(tmp_path, "code") is None
+
+
+def test_a_place_that_is_named_is_trusted_whoever_can_write_to_it(own, tmp_path, monkeypatch):
+    monkeypatch.setenv(caches.PLACE, str(tmp_path / "named"))
+    planted(tmp_path / "named", 0o777)
+    assert caches.find(tmp_path, "code") == tmp_path / "named" / "code"
+
+
+def test_without_a_place_to_trust_loops_are_compiled_and_not_kept(own, tmp_path, monkeypatch):
+    planted(own, 0o777)
+    (tmp_path / "sources").mkdir(mode=0o755)
+    (tmp_path / "sources").chmod(0o777)
+    monkeypatch.setattr(cache, "_DIRECTORY", caches.to_be_made(tmp_path / "sources", "loops/complete").parent)
+    assert cache.compiled(lambda number: number + 1)(1) == 2
 
 
 def test_workers_that_start_together_compile_once_and_say_so(tmp_path, monkeypatch):

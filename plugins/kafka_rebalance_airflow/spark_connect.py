@@ -50,6 +50,6 @@ class ConnectJob:
             raise RuntimeError(f"the job ended with {self.process.returncode}: {' / '.join(last)}")
 
     def end(self) -> None:
-        """End it; the server ends what it had begun."""
+        """End it by SIGTERM: it removes what it staged and releases its session, and the server ends its queries."""
         if self.process is not None:
             self.process.terminate()

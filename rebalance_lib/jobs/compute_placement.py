@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -150,4 +151,6 @@ def _ids(text: str) -> list[int]:
 
 
 if __name__ == "__main__":
+    # By default SIGTERM ends Python at once, and the session and what was staged would stay.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     sys.exit(main())

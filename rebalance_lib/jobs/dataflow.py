@@ -21,6 +21,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -35,7 +36,7 @@ from rebalance_lib.jobs import tasks
 from rebalance_lib.jobs.checks import Checks
 from rebalance_lib.jobs.isolation import in_halves
 from rebalance_lib.jobs.rows import KEPT, ROWS, PlanTask, read_loads, read_replicas
-from rebalance_lib.jobs.session import another_session, parallelism, tune_spark
+from rebalance_lib.jobs.session import another_session, close_session, parallelism, tune_spark
 from rebalance_lib.jobs.tasks import OUTCOMES, PREPARED, RUN_TOTALS
 from rebalance_lib.planner.shard_tables import KEYS, SUMS, TOTALS
 from rebalance_lib.planner.shards import shard_count
@@ -67,7 +68,8 @@ def plan_runs(spark: SparkSession, runs: Sequence[RunState], say: Callable[[str]
     checker = another_session(spark)  # views of the batch that is checked are its own
     for one in (spark, checker):
         tune_spark(one, sum(run.partitions for run in runs))
-    with ThreadPoolExecutor(1) as aside:
+    with ExitStack() as afterwards, ThreadPoolExecutor(1) as aside:
+        afterwards.callback(close_session, checker)
         checking = []
         for batch in batches(_good(runs)):
             planning = time.perf_counter()

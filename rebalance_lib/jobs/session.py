@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -33,6 +33,8 @@ REMOTE = "SPARK_REMOTE"
 OWN = {
     "spark.ui.enabled": "false",  # a web server that nobody opens while a plan is made takes a second to start
     "spark.ui.showConsoleProgress": "false",
+    # Two attempts of a task at a time would write the same staged files.
+    "spark.speculation": "false",
 }
 PARTITIONS_OF_A_SHUFFLE = 200_000
 MOST_SHUFFLE_PARTITIONS = 200
@@ -55,9 +57,11 @@ def session(app_name: str) -> Iterator[SparkSession]:
     """
     active = SparkSession.getActiveSession()
     if active is not None:
+        another = another_session(active)
         try:
-            yield another_session(active)
+            yield another
         finally:
+            close_session(another)
             _activate(active)
         return
     own = _make(app_name)
@@ -96,8 +100,19 @@ def is_remote(spark: SparkSession) -> bool:
 
 
 def another_session(active: SparkSession) -> SparkSession:
-    """A session of the same application with settings of its own."""
+    """A session of the same application with settings of its own; `close_session` releases it."""
     return active.cloneSession() if is_remote(active) else active.newSession()
+
+
+def close_session(another: SparkSession) -> None:
+    """Release what a Spark Connect server keeps for a session of `another_session`; otherwise there is nothing to do.
+
+    ``stop`` would do more: it ends the server if pyspark started it, and the application where there is no server.
+    """
+    if is_remote(another):
+        for release in (another.client.release_session, another.client.close):
+            with suppress(Exception):  # the server forgets a session that is not used, an hour later by default
+                release()
 
 
 def _activate(former: SparkSession) -> None:

@@ -5,9 +5,9 @@ Spark gives an executor two kinds of memory: ``spark.executor.memory`` is the he
 workers, one for each core, which are all in the second kind; the JVM moves rows and takes little. So 4 GB of executor
 are 1 GB of heap and 3 GB of overhead, with one core.
 
-    memory_overhead(1_000_000, cores=1)     1536 MiB
-    memory_overhead(1_000_000, cores=2)     2688 MiB
-    partitions_of_a_shard(3072, cores=1)    2,759,317
+    memory_overhead(1_000_000, cores=1)     2816 MiB
+    memory_overhead(1_000_000, cores=2)     5248 MiB
+    partitions_of_a_shard(3072, cores=1)    1,137,078
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from __future__ import annotations
 from math import ceil
 
 MIB = 1024**2
-# Resident memory over partitions of `kafka-rebalance plan` (docs/scaling.md, "Partitions"): 0.37 GB at 100,000 and
-# 3.04 GB at 3,000,000 partitions, so 920 bytes for each, and 0.28 GB for Python, its libraries and the compiled loops.
-BYTES_A_PARTITION = 920
-BYTES_OF_A_WORKER = 280_000_000
+# As in `planner.shards` (docs/scaling.md, "Shards"; `python -m bench.shards --memory 50000:1000,250000:1000`):
+# 1.4 KB a partition to plan it, 0.8 KB for its rows in Arrow and on their way, 317 MB for Python with its libraries.
+BYTES_A_PARTITION = 2_200
+BYTES_OF_A_WORKER = 317_000_000
 MIB_OF_THE_JVM = 384  # threads, metaspace and buffers beside the heap: Spark's own least memoryOverhead
 STEP_MIB = 128
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from rebalance_lib.jobs.session import FOR_FEW, parallelism, session, tune_spark
+from rebalance_lib.jobs.session import FOR_FEW, OWN, another_session, close_session, parallelism, session, tune_spark
 
 ADAPTIVE, SHUFFLE = "spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"
 BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
@@ -41,6 +41,53 @@ def test_what_was_set_for_the_application_goes_before_what_suits_the_job(spark):
         assert own.conf.get(SHUFFLE) == "1", "the tests' own setting, not 200"
 
 
+def test_a_session_on_the_same_application_is_closed_without_ending_it(spark):
+    close_session(another_session(spark))
+    assert spark.range(2).count() == 2
+
+
+class Client:
+    def __init__(self):
+        self.calls = []
+
+    def release_session(self):
+        self.calls.append("release")
+        raise OSError("the server is gone")
+
+    def close(self):
+        self.calls.append("close")
+
+
+class Remote:
+    """A session of a Connect server; to stop one ends a server that pyspark started, for all others too."""
+
+    def __init__(self):
+        self.client = Client()
+
+    def cloneSession(self):  # noqa: N802 - pyspark's name
+        self.cloned = Remote()
+        return self.cloned
+
+
+Remote.__module__ = "pyspark.sql.connect.session"
+
+
+def test_a_session_cloned_on_a_connect_server_is_released_and_the_active_one_is_not(monkeypatch):
+    from pyspark.sql import SparkSession
+
+    active = Remote()
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: active)
+    with session("a job") as own:
+        assert own is active.cloned
+        assert own.client.calls == []
+    assert own.client.calls == ["release", "close"], "what cannot be released fails no job that is done"
+    assert active.client.calls == []
+
+
+def test_two_attempts_of_a_task_never_run_at_a_time_in_a_session_of_ours():
+    assert OWN["spark.speculation"] == "false"
+
+
 class Settings(dict):
     """The settings of a session that nobody has set anything for."""
 
@@ -64,7 +111,7 @@ def test_few_rows_need_neither_a_second_plan_nor_a_compiler(partitions, shuffle,
 
 
 JOB = """
-from rebalance_lib.jobs.session import parallelism, session, tune_spark
+from rebalance_lib.jobs.session import another_session, close_session, parallelism, session, tune_spark
 
 def doubled(batches):
     import pyarrow as pa
@@ -73,6 +120,7 @@ def doubled(batches):
 
 with session("a job") as spark:
     tune_spark(spark, 40)
+    close_session(another_session(spark))
     rows = spark.range(0, 4, 1, 2).mapInArrow(doubled, "id bigint").toArrow()
     print("rows", sorted(rows["id"].to_pylist()), "tasks", parallelism(spark))
     print("set", {name: spark.conf.get(name) for name in %r})

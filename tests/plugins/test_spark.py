@@ -11,8 +11,11 @@ from bench.clusters import Parameters, generate, write_snapshot
 from kafka_rebalance_airflow.factories import fleet_dag, rebalance_dag, scheduled_dags
 from kafka_rebalance_airflow.operators.plan import ComputePlacementOperator
 from kafka_rebalance_airflow.spark import spark_properties
+from kafka_rebalance_airflow.spark_connect import ConnectJob
+from rebalance_lib.jobs import compute_placement
 from rebalance_lib.jobs.archive import QUICK
-from rebalance_lib.jobs.sizing import memory_overhead, partitions_of_a_shard
+from rebalance_lib.jobs.sizing import EXECUTOR_MEMORY_OVERHEAD, memory_overhead, partitions_of_a_shard
+from rebalance_lib.planner.shards import PARTITIONS_OF_A_SHARD
 
 FILE = """
 spark: {executor_memory_overhead: 4g, num_executors: 2, conf: {spark.speculation: true}}
@@ -160,8 +163,13 @@ def test_the_overhead_follows_partitions_and_cores_and_back():
     for cores in (1, 2, 4):
         for partitions in (10_000, 1_000_000, 2_500_000):
             assert partitions_of_a_shard(memory_overhead(partitions, cores), cores) >= partitions
-    assert partitions_of_a_shard(3072) > 2_500_000
     assert partitions_of_a_shard(384) == 0
+
+
+def test_a_shard_of_the_default_size_fits_into_an_executor_of_the_default_size():
+    assert EXECUTOR_MEMORY_OVERHEAD == "3g"
+    assert 2_500 <= memory_overhead(PARTITIONS_OF_A_SHARD) <= 3 * 1024, "2.5 GB for Python, and Spark's 384 MiB"
+    assert PARTITIONS_OF_A_SHARD <= partitions_of_a_shard(3 * 1024) < 1_200_000
 
 
 def test_a_connect_server_is_used_where_the_connection_is_one_and_its_token_is_not_told(
@@ -190,3 +198,38 @@ def test_a_connect_server_is_used_where_the_connection_is_one_and_its_token_is_n
     assert "planted-token" not in said
     with pytest.raises(RuntimeError, match="the job ended with 1: planned"):
         plan("fail")
+
+
+STAGES = """
+import contextlib, runpy, sys, time
+from rebalance_lib.artifacts import Artifacts
+from rebalance_lib.jobs import dataflow, session
+
+def plan_runs(spark, runs, say):
+    Artifacts(runs[0].task.staging).write_text("plan.json", "half a plan")
+    print("staged", flush=True)
+    time.sleep(60)
+
+dataflow.plan_runs, session.session = plan_runs, contextlib.nullcontext
+runpy.run_path(sys.argv.pop(1), run_name="__main__")
+"""
+
+
+def test_a_job_on_a_connect_server_that_is_ended_removes_what_it_staged(tmp_path, monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_SERVER", json.dumps({"conn_type": "spark_connect", "host": "server"}))
+    (tmp_path / "job.py").write_text(STAGES)
+    run = tmp_path / "run"
+    run.mkdir()
+    seen = []
+
+    class Log:
+        def info(self, line):
+            seen.append((line, len(list(run.iterdir()))))
+            job.end()
+
+    arguments = [compute_placement.__file__, "--run", run.as_uri(), "--mode", "balance"]
+    job = ConnectJob("spark_server", str(tmp_path / "job.py"), arguments, Log())
+    with pytest.raises(RuntimeError, match="the job ended with 143: staged"):
+        job.run()
+    assert seen == [("staged", 1)]
+    assert list(run.iterdir()) == []

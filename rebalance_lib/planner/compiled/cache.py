@@ -123,6 +123,12 @@ class _Format(CompileResultCacheImpl):
 class _Kept(FunctionCache):
     _impl_class = _Format
 
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except OSError:  # nothing is kept, or it cannot be read: it is compiled
+            return None
+
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             super().save_overload(sig, data)
