@@ -19,6 +19,7 @@ SUBMIT = Path(sys.executable).with_name("spark-submit")
 def test_a_session_that_is_active_keeps_its_settings_its_views_and_its_place(spark):
     from pyspark.sql import SparkSession
 
+    spark.createDataFrame(pa.table({"a": [1]}))  # it becomes the active one, whatever other tests did
     spark.conf.set(BROADCAST, "123")
     before = dict(spark.conf.getAll)
     with session("a job") as own:
