@@ -55,7 +55,7 @@ def run_of(directory, snapshot, found=None):
     return run
 
 
-@pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.parametrize("name", [pytest.param("balance", marks=pytest.mark.long), "partitions"])
 def test_spark_and_one_machine_tell_the_same_of_each_group(name, spark, tmp_path):
     request, snapshot = REQUESTS[name], cluster(3)
     run = run_of(tmp_path, snapshot, groups(snapshot))

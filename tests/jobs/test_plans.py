@@ -154,17 +154,24 @@ def loads_of(run):
     return (run.artifacts / "plan").read_table("rates.parquet")
 
 
-def test_spark_gives_a_run_the_loads_that_one_process_gives(spark, tmp_path):
+@pytest.mark.parametrize(
+    "options",
+    [
+        LoadOptions(6.0, Statistic.P95, 7.0),
+        pytest.param(LoadOptions(), marks=LONG),
+        pytest.param(LoadOptions(statistic=Statistic.LAST), marks=LONG),
+    ],
+)
+def test_spark_gives_a_run_the_loads_that_one_process_gives(options, spark, tmp_path):
     history = Artifacts.at(tmp_path / "history")
     write(history, "c", {at: [*rows, *EXAMPLE[at]] for at, rows in READ_ROWS.items()})
     run = run_of(tmp_path / "run", replace(small(), cluster_id="c", taken_at=moment(300).isoformat()))
-    for options in (LoadOptions(), LoadOptions(6.0, Statistic.P95, 7.0), LoadOptions(statistic=Statistic.LAST)):
-        plan_on_spark(spark, [run], Request(Mode.BALANCE), past=Past(history.uri, options))
-        found = loads_of(run)
-        here = planned_loads(history, "c", run.snapshot().taken_at, options)
-        assert found.equals(here)
-        assert LoadFacts.of(found) == LoadFacts.of(here)
-        assert LoadFacts.of(found).groups_reset == ("billing",)
+    plan_on_spark(spark, [run], Request(Mode.BALANCE), past=Past(history.uri, options))
+    found = loads_of(run)
+    here = planned_loads(history, "c", run.snapshot().taken_at, options)
+    assert found.equals(here)
+    assert LoadFacts.of(found) == LoadFacts.of(here)
+    assert LoadFacts.of(found).groups_reset == ("billing",)
 
 
 READ_ROWS = {at: [row._replace(topic="read") for row in rows] for at, rows in READ_EXAMPLE.items()}
