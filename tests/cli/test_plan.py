@@ -564,6 +564,7 @@ assert sorted(p.name for p in (run / "snapshot").iterdir()) == ["brokers.parquet
 (run / "plan").mkdir()
 told = json.loads((pathlib.Path(__file__).parent / "told.json").read_text())
 told["request"] = json.loads(words[words.index("--request") + 1])
+(run / "plan" / "plan.json").write_text('{"version":1,"partitions":[]}')
 (run / "plan" / "summary.json").write_text(json.dumps(told | {"master": words[words.index("--master") + 1]}))
 """
 

@@ -27,7 +27,7 @@ from tests.jobs.planning import plan_on_spark, violations
 from tests.object_store import SECRET
 from tests.planner.clusters import Host, cluster
 
-LONG = pytest.mark.long  # they differ from the others in what the planner does, which its own tests show
+LONG = pytest.mark.long  # they differ from the others in what the planner does, or in the rule that is broken
 REQUESTS = [
     pytest.param(Request(Mode.BALANCE, byte_budget=20 * 2**30), id="a budget", marks=LONG),
     pytest.param(Request(Mode.BALANCE, shards=3), id="shards"),
@@ -67,6 +67,7 @@ def test_spark_and_one_machine_work_out_the_same_plans(request_, spark, tmp_path
         assert f"Broker 6 keeps {kept} replicas of excluded topics" in (run.artifacts / "plan").read_text("review.md")
 
 
+@LONG
 def test_log_dirs_are_drained_and_what_stays_in_one_is_found(spark, tmp_path):
     host = Host(disks={"/a": None, "/b": None})
     before = cluster(
@@ -188,6 +189,7 @@ def small():
     return generate(Parameters(scenario="skew", partitions=12, brokers=3, seed=1)).snapshot()
 
 
+@LONG
 def test_a_drain_may_crowd_a_rack_if_the_brokers_left_ask_for_it(spark, tmp_path):
     racks = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}
     run = run_of(tmp_path, cluster(racks, {"t-0": ([1, 2, 3, 4], 10)}).snapshot())
@@ -196,6 +198,7 @@ def test_a_drain_may_crowd_a_rack_if_the_brokers_left_ask_for_it(spark, tmp_path
     assert set(run.plan().as_dict()[TopicPartition("t", 0)]) == {2, 3, 4, 5}
 
 
+@LONG
 def test_partitions_that_striping_leaves_for_their_racks_are_counted(spark, tmp_path):
     racks = {id_: "a" if id_ < 6 else "b" for id_ in range(1, 8)}
     snapshot = cluster(racks, {f"t-{p}": ([1, 2, 6, 7], 10) for p in range(14)}).snapshot()
@@ -207,6 +210,7 @@ def test_partitions_that_striping_leaves_for_their_racks_are_counted(spark, tmp_
     assert "left alone: Kafka's striping" in (run.artifacts / "plan").read_text("review.md")
 
 
+@LONG
 def test_broker_sets_are_kept_and_what_leaves_one_is_found(spark, tmp_path):
     sets = {"x": {"brokers": [1, 2, 3], "topics": ["t0000[13]"]}, "y": [4, 5, 6]}
     snapshot = BrokerSets.from_dict(sets).apply(skewed(3, 60))
@@ -309,6 +313,7 @@ def test_a_written_plan_that_breaks_a_rule_is_found_out(kind, spark, tmp_path, o
     assert "full: readable: the plan file cannot be read: " in said[no_plan]
 
 
+@LONG
 def test_asks_that_a_plan_does_not_meet_are_found_out(spark, tmp_path):
     one = written(tmp_path / "balance", Request(Mode.BALANCE))
     asked = Request(Mode.BALANCE, byte_budget=1, excluded_brokers=(1, 2), excluded_topics=("t0000*",))
