@@ -120,12 +120,6 @@ class LoadOptions:
         words = {"--window": self.hours, "--load": self.statistic, "--horizon": self.horizon_days}
         return [str(word) for option in words.items() for word in option]
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of `LOADS` that `planned` needs, each once."""
-        rates = (self.statistic.column("write_rate"), self.statistic.column("read_rate"), "write_rate_p95")
-        return tuple(dict.fromkeys(("topic", "partition", "size_bytes", "growth", *rates, "groups_reset")))
-
 
 def window_until(taken_at: str, hours: float) -> tuple[datetime, datetime]:
     """The window that ends with a snapshot taken then, or now if it is not said when; its end is not in it."""

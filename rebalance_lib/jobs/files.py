@@ -15,6 +15,7 @@ from pyspark.sql.types import DataType
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.jobs.entries import entries_of
+from rebalance_lib.jobs.rows import BATCH_ROWS, batches_of
 
 ENTRIES = (
     "run bigint, candidate string, topic string, partition int, replicas array<int>, log_dirs array<string>, "
@@ -22,7 +23,6 @@ ENTRIES = (
 )
 SUMMARIES = "run bigint, text string"
 PLAN_FILE = "plan.json"
-_ROWS = 100_000
 
 Staged = Sequence[tuple[int, Artifacts]]
 Parts = Sequence[tuple[int, Artifacts, int]]
@@ -34,7 +34,7 @@ def tables(parts: Parts, name: str, schema: str) -> Reader:
     columns = arrow_schema(schema).names
 
     def read(directory: Artifacts, row_group: int) -> Iterator[pa.Table]:
-        return directory.read_row_group(name, row_group, columns, rows=_ROWS)
+        return directory.read_row_group(name, row_group, columns, rows=BATCH_ROWS)
 
     return _each(parts, read, schema)
 
@@ -76,18 +76,10 @@ def arrow_schema(schema: str) -> pa.Schema:
 def _each(places: Sequence[tuple[Any, ...]], read: Callable[..., Iterator[pa.Table]], schema: str) -> Reader:
     columns = arrow_schema(schema)
 
-    def column(table: pa.Table, wanted: pa.Field, run: int) -> Any:
-        if wanted.name == "run":
-            return pa.repeat(pa.scalar(run, wanted.type), table.num_rows)
-        if wanted.name not in table.column_names:
-            return pa.nulls(table.num_rows, wanted.type)
-        return table[wanted.name].cast(wanted.type)
-
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for place in (place for batch in batches for place in batch["id"].to_pylist()):
             run, *where = places[place]
             for table in read(*where):
-                found = pa.table([column(table, wanted, run) for wanted in columns], schema=columns)
-                yield from found.to_batches(max_chunksize=_ROWS)
+                yield from batches_of(table, columns, run)
 
     return rows
