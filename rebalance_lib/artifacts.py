@@ -120,6 +120,12 @@ class Artifacts:
         with self._reached("read", name) as place:
             return bytes(place.filesystem.cat_file(f"{place.path}/{name}"))
 
+    @contextmanager
+    def open_reader(self, name: str) -> Iterator[IO[bytes]]:
+        """A file to read piece by piece; what goes wrong meanwhile names it."""
+        with self._reached("read", name) as place, place.filesystem.open(f"{place.path}/{name}", "rb") as file:
+            yield file
+
     def read_text(self, name: str) -> str:
         """The text of a file."""
         return self.read_bytes(name).decode()

@@ -22,6 +22,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from rebalance_lib.artifacts import PLAN, Artifacts
 from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.history import LoadOptions, Statistic
@@ -44,9 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     past = Past(options.history, loads) if options.history else None
     uris = dict.fromkeys(uri.rstrip("/") for uri in options.run)
     runs = [run_state(number, uri, request, pace, past) for number, uri in enumerate(uris)]
+    is_new = SparkSession.getActiveSession() is None
     try:
         with session("kafka-rebalance compute_placement") as spark:
-            plan_runs(spark, runs, _say)
+            plan_runs(spark, runs, _say, is_new=is_new)
     except Exception as error:
         traceback.print_exc()
         for run in runs:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -34,10 +34,12 @@ from pyspark.sql.pandas.types import from_arrow_schema as ddl
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.jobs import tasks
 from rebalance_lib.jobs.checks import Checks
+from rebalance_lib.jobs.files import Staged
 from rebalance_lib.jobs.isolation import in_halves
 from rebalance_lib.jobs.rows import KEPT, ROWS, PlanTask, read_loads, read_replicas
 from rebalance_lib.jobs.session import another_session, close_session, parallelism, tune_spark
 from rebalance_lib.jobs.tasks import OUTCOMES, PREPARED, RUN_TOTALS
+from rebalance_lib.planner import Request
 from rebalance_lib.planner.shard_tables import KEYS, SUMS, TOTALS
 from rebalance_lib.planner.shards import shard_count
 from rebalance_lib.topology import TopicPartition
@@ -54,23 +56,33 @@ class RunState:
     partitions: int = 0
     replicas: int = 0
     row_groups: int = 0
+    broker_sets: bool = False
     seconds: float = 0.0
     errors: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what else there is to say
     published: bool = False
 
 
-def plan_runs(spark: SparkSession, runs: Sequence[RunState], say: Callable[[str], object] = print) -> None:
-    """Plan, check and publish all runs, in a session that may be tuned; what went wrong with a run is kept with it."""
+def plan_runs(
+    spark: SparkSession, runs: Sequence[RunState], say: Callable[[str], object] = print, *, is_new: bool = False
+) -> None:
+    """Plan, check and publish all runs, in a session that may be tuned; what went wrong with a run is kept with it.
+
+    Args:
+        spark: The session.
+        runs: Those to plan.
+        say: Where progress is logged.
+        is_new: Whether Spark has just started, and is slow to check the first plan unless it has done so before.
+    """
     begun = time.perf_counter()
-    isolate(partial(prepare, spark), runs)
-    say(f"{len(runs)} snapshots, {sum(run.partitions for run in runs)} partitions")
-    checker = another_session(spark)  # views of the batch that is checked are its own
-    for one in (spark, checker):
-        tune_spark(one, sum(run.partitions for run in runs))
     with ExitStack() as afterwards, ThreadPoolExecutor(1) as aside:
+        checking = [aside.submit(warm_up, spark, runs[0].task.request)] if is_new else []
+        isolate(partial(prepare, spark), runs)
+        say(f"{len(runs)} snapshots, {sum(run.partitions for run in runs)} partitions")
+        checker = another_session(spark)  # views of the batch that is checked are its own
         afterwards.callback(close_session, checker)
-        checking = []
+        for one in (spark, checker):
+            tune_spark(one, sum(run.partitions for run in runs))
         for batch in batches(_good(runs)):
             planning = time.perf_counter()
             isolate(partial(plan, spark), batch)
@@ -98,6 +110,7 @@ def prepare(spark: SparkSession, runs: Sequence[RunState]) -> None:
     """Learn how large the clusters are, and in how many shards each is planned."""
     for run, row in _each(spark, runs, partial(tasks.prepare, at_once=parallelism(spark)), PREPARED):
         run.row_groups, run.replicas, run.partitions = row.row_groups, row.replicas, row.partitions
+        run.broker_sets = row.broker_sets
         shards = shard_count(run.task.request, row.partitions, sets=row.broker_sets)
         request = run.task.request if row.broker_sets else replace(run.task.request, shards=shards)
         cuts = tuple(TopicPartition(cut.topic, cut.partition) for cut in row.cuts)
@@ -156,11 +169,25 @@ def loads(spark: SparkSession, runs: Sequence[RunState]) -> DataFrame:
 
 def check(spark: SparkSession, runs: Sequence[RunState]) -> None:
     """Judge what was staged, in SQL; runs differ in nothing that the rules look at but their clusters."""
-    with Checks(spark, runs[0].task.request) as checks:
-        snapshots = [(run.number, run.task.snapshot, part) for run in runs for part in range(max(1, run.row_groups))]
-        found = checks.violations(snapshots, [(run.number, Artifacts(run.task.staged)) for run in runs])
+    sets = any(run.broker_sets for run in runs)
+    with Checks(spark, runs[0].task.request, broker_sets=sets) as checks:
+        found = checks.violations(
+            [
+                Staged(run.number, run.task.snapshot, Artifacts(run.task.staged), run.row_groups, run.task.shards)
+                for run in runs
+            ]
+        )
     for run in runs:
         run.errors += [f"the plan breaks a rule: {line}" for line in found.get(run.number, [])]
+
+
+def warm_up(spark: SparkSession, request: Request) -> None:
+    """Check nothing, while workers start and Spark's driver has little to do: the first plan waits 3 s less."""
+    other = another_session(spark)
+    tune_spark(other, 0)
+    with suppress(Exception), Checks(other, request, broker_sets=False) as checks:
+        checks.warm_up()
+    close_session(other)
 
 
 def publish(spark: SparkSession, runs: Sequence[RunState]) -> None:

@@ -1,85 +1,266 @@
-"""What was written, read in Spark's workers from wherever it is kept, and handed to Spark as rows.
+"""What was written, read in Spark's workers as any program would read it, and handed to Spark as rows.
 
-Each function is for mapInArrow: places in a list come in, the rows of the files there go out, each with its run.
+A row is of one kind: of its columns only ``run`` and the one of that kind are filled in, see `CHECKED`. The cluster and
+its plans meet here, in `slots`. A cluster of several shards is too large for one worker: the rows of its snapshot and
+of its plans are brought together by shard first.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import DataType
+import pyarrow.compute as pc
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.jobs.entries import entries_of
-from rebalance_lib.jobs.rows import BATCH_ROWS, batches_of
+from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.jobs import slots
+from rebalance_lib.jobs.entries import ENTRY, entries_of
+from rebalance_lib.jobs.patterns import regex
+from rebalance_lib.jobs.rows import BATCH_ROWS, Mapper, batches_of
+from rebalance_lib.planner import Mode, Request
+from rebalance_lib.planner.shard_tables import shard_of
 
-ENTRIES = (
-    "run bigint, candidate string, topic string, partition int, replicas array<int>, log_dirs array<string>, "
-    "line string, digest string"
+BROKERS = pa.schema(
+    [
+        ("broker", pa.int32()),
+        ("rack", pa.string()),
+        ("alive", pa.bool_()),
+        ("cordoned", pa.bool_()),
+        ("broker_set", pa.string()),
+        ("broker_set_topics", pa.list_(pa.string())),  # as regular expressions
+        ("log_dirs", pa.list_(pa.struct([("path", pa.string()), ("total", pa.int64()), ("usable", pa.int64())]))),
+    ]
 )
-SUMMARIES = "run bigint, text string"
+FIGURES = ("partitions_changed", "replicas_moved", "bytes_moved", "leaders_moved")
+PLANS = pa.schema(  # what the files say of each plan; moves.parquet is about the one that is recommended
+    [
+        ("candidate", pa.string()),
+        *((name, pa.int64()) for name in FIGURES),
+        ("copies", pa.int64()),
+        ("copied", pa.int64()),
+    ]
+)
+FILES = pa.schema(
+    [
+        ("candidate", pa.string()),
+        ("digest", pa.string()),  # of the plan file
+        ("said", pa.string()),  # the digest that the summary says
+        ("unreadable", pa.string()),  # why it cannot be read
+    ]
+)
+BROKERS_AFTER = pa.schema([("candidate", pa.string()), *slots.LOADS])
+KINDS = {
+    "registered": BROKERS,
+    "loads": slots.LOADS,
+    "topic_sizes": slots.TOPICS,
+    "set_replicas": slots.SET_REPLICAS,
+    "unplanned": slots.UNPLANNED,
+    "entries": slots.ENTRIES,
+    "slots": slots.SLOTS,
+    "rack_slots": slots.RACK_SLOTS,
+    "plans": PLANS,
+    "files": FILES,
+    "brokers_after": BROKERS_AFTER,
+}
+CHECKED = pa.schema([("run", pa.int64()), *((name, pa.struct(list(schema))) for name, schema in KINDS.items())])
+REPLICAS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("position", pa.int16()),
+        ("broker", pa.int32()),
+        ("leader", pa.bool_()),
+        ("adding", pa.bool_()),
+        ("internal", pa.bool_()),
+        ("size_bytes", pa.int64()),
+        ("log_dir", pa.string()),
+    ]
+)
+LISTED = pa.schema([*ENTRY, ("candidate", pa.string()), ("entry", pa.int64())])
+PARTS = pa.schema([("run", pa.int64()), ("group", pa.int32()), *LISTED, *list(REPLICAS)[2:], *list(FILES)[1:]])
 PLAN_FILE = "plan.json"
 
-Staged = Sequence[tuple[int, Artifacts]]
-Parts = Sequence[tuple[int, Artifacts, int]]
-Reader = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Rows = Iterator[tuple[str, pa.Table]]  # and of which kind they are
 
 
-def tables(parts: Parts, name: str, schema: str) -> Reader:
-    """Some columns of a Parquet file: a run, a directory and a row group each; columns it does not have are null."""
-    columns = arrow_schema(schema).names
+class Staged(NamedTuple):
+    """A run to be checked: its number, its snapshot, and where its files wait to be published."""
 
-    def read(directory: Artifacts, row_group: int) -> Iterator[pa.Table]:
-        return directory.read_row_group(name, row_group, columns, rows=BATCH_ROWS)
+    run: int
+    snapshot: Artifacts
+    directory: Artifacts
+    row_groups: int = 1
+    shards: int = 1
 
-    return _each(parts, read, schema)
-
-
-def summaries(staged: Staged) -> Reader:
-    """The text of each run's summary."""
-
-    def read(directory: Artifacts) -> Iterator[pa.Table]:
-        yield pa.table({"text": [directory.read_text("summary.json")]})
-
-    return _each(staged, read, SUMMARIES)
+    @property
+    def candidates(self) -> list[str]:
+        """The names of its plans."""
+        return sorted((self.directory / "candidates").directories())
 
 
-def entries(staged: Staged) -> Reader:
-    """The entries of all plans of a run, and a row with the digest of each, also of the plan at the top.
+def whole_clusters(staged: Sequence[Staged], request: Request) -> Mapper:
+    """For mapInArrow: places in the list come in; everything that is asked of these runs goes out."""
 
-    The canonical form, of which a digest is made, is the text of the file without the ends of its lines.
-    """
+    def read(one: Staged) -> Rows:
+        yield from _documents(one)
+        replicas = [table for part in range(one.row_groups) for table in _replicas(one, part)]
+        plans = {}
+        for name in one.candidates:
+            *listed, file = _plan(one, name)
+            yield "files", file.select(FILES.names)
+            plans[name] = pa.concat_tables([LISTED.empty_table(), *listed])
+        yield from _beside(one, request, pa.concat_tables([REPLICAS.empty_table(), *replicas]), plans)
 
-    def read(directory: Artifacts) -> Iterator[pa.Table]:
-        for candidate in (None, *(directory / "candidates").directories()):
-            place = directory if candidate is None else directory / "candidates" / candidate
-            text = place.read_bytes(PLAN_FILE)
-            digest = hashlib.sha256(text.replace(b"\n", b"")).hexdigest()
-            yield pa.table({"candidate": pa.array([candidate], pa.string()), "digest": [digest]})
-            if candidate is not None:
-                found = entries_of(text.decode())
-                label = pa.repeat(pa.scalar(candidate), found.num_rows)
-                yield found.append_column("candidate", label)
-
-    return _each(staged, read, ENTRIES)
+    return _each(staged, read)
 
 
-def arrow_schema(schema: str) -> pa.Schema:
-    """Spark's words for a schema as Arrow has it."""
-    return to_arrow_schema(DataType.fromDDL(schema))
+def documents(staged: Sequence[Staged]) -> Mapper:
+    """For mapInArrow: the same, without what is known of partitions."""
+    return _each(staged, _documents)
 
 
-def _each(places: Sequence[tuple[Any, ...]], read: Callable[..., Iterator[pa.Table]], schema: str) -> Reader:
-    columns = arrow_schema(schema)
+def parts(one: Staged, places: Sequence[int | str]) -> Mapper:
+    """For mapInArrow: places of row groups and candidates come in; their rows go out, each with its shard."""
 
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for place in (places[place] for batch in batches for place in batch["id"].to_pylist()):
+            for table in _replicas(one, place) if isinstance(place, int) else _plan(one, place):
+                shard: Any = 0
+                if table.column_names != FILES.names:
+                    shard = shard_of(table["topic"], table["partition"].to_numpy(), one.shards)
+                yield from batches_of(table, PARTS, one.run, shard)
+
+    return read
+
+
+def shards(one: Staged, request: Request) -> Mapper:
+    """For mapInArrow: all rows of a shard come in; everything that is asked of them goes out."""
+
+    def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = pa.Table.from_batches(batches, PARTS)
+        placed = rows.filter(pc.is_valid(rows["position"])).select(REPLICAS.names)
+        listed = rows.filter(pc.is_valid(rows["entry"])).select(LISTED.names)
+        files = rows.filter(pc.and_(pc.is_null(rows["position"]), pc.is_null(rows["entry"]))).select(FILES.names)
+        yield from _batches(one.run, "files", files)
+        names = pc.unique(listed["candidate"]).to_pylist()
+        plans = {name: listed.filter(pc.equal(listed["candidate"], name)) for name in names}
+        for kind, table in _beside(one, request, placed, plans):
+            yield from _batches(one.run, kind, table)
+
+    return answer
+
+
+def _each(staged: Sequence[Staged], read: Callable[[Staged], Rows]) -> Mapper:
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for place in (place for batch in batches for place in batch["id"].to_pylist()):
-            run, *where = places[place]
-            for table in read(*where):
-                yield from batches_of(table, columns, run)
+        for one in (staged[place] for batch in batches for place in batch["id"].to_pylist()):
+            for kind, table in read(one):
+                yield from _batches(one.run, kind, table)
 
     return rows
+
+
+def _batches(run: int, kind: str, table: pa.Table) -> list[pa.RecordBatch]:
+    structs = pa.chunked_array([batch.to_struct_array() for batch in table.to_batches()], CHECKED.field(kind).type)
+    return batches_of(pa.table({kind: structs}), CHECKED, run)
+
+
+def _beside(one: Staged, request: Request, replicas: pa.Table, plans: dict[str, pa.Table]) -> Rows:
+    """A cluster, or a shard of it, beside the plans for it."""
+    brokers = one.snapshot.read_table("brokers.parquet")
+    cluster = slots.Cluster.of(replicas, brokers)
+    loads = cluster.loads()
+    yield "loads", loads
+    yield "topic_sizes", cluster.topics()
+    if cluster.has_sets:
+        yield "set_replicas", cluster.set_replicas()
+    alive = brokers.filter(pc.equal(brokers["alive"], True))["broker"].to_numpy()
+    dead = np.setdiff1d(loads["broker"].to_numpy(), alive)
+    to_leave = np.union1d(dead, np.array(request.brokers, np.int32))
+    for candidate, listed in plans.items():
+        yield from cluster.beside(candidate, listed, request).items()
+        if request.mode in {Mode.DRAIN, Mode.REPAIR}:
+            yield "unplanned", cluster.unplanned(candidate, listed, to_leave)
+
+
+def _replicas(one: Staged, row_group: int) -> Iterator[pa.Table]:
+    for table in one.snapshot.read_row_group("replicas.parquet", row_group, REPLICAS.names, rows=BATCH_ROWS):
+        missing = [field for field in REPLICAS if field.name not in table.column_names]
+        for field in missing:
+            table = table.append_column(field, pa.nulls(len(table), field.type))  # noqa: PLW2901
+        yield table.select(REPLICAS.names).cast(REPLICAS)
+
+
+def _plan(one: Staged, candidate: str) -> Iterator[pa.Table]:
+    """The entries of a candidate, and at last the row of its file."""
+    digest, number, unreadable = hashlib.sha256(), one.candidates.index(candidate) << 40, None
+    said = one.directory.read_json("summary.json")["candidates"][candidate]["digest"]
+    try:
+        for table in entries_of(_hashed(one.directory / "candidates" / candidate, digest)):
+            numbers = pa.array(np.arange(number, number + len(table)))
+            label = pa.repeat(pa.scalar(candidate), len(table))
+            yield table.append_column("candidate", label).append_column("entry", numbers)
+            number += len(table)
+    except InvalidInputError as error:
+        unreadable = str(error)
+    found = None if unreadable else f"sha256:{digest.hexdigest()}"
+    file = {"candidate": candidate, "digest": found, "said": said, "unreadable": unreadable}
+    yield pa.Table.from_pylist([file], FILES)
+
+
+def _hashed(directory: Artifacts, digest: Any) -> Iterator[bytes]:
+    """The pieces of a plan file; the digest is of its text without the ends of lines, which is its canonical form."""
+    with directory.open_reader(PLAN_FILE) as file:
+        while piece := file.read(8 << 20):
+            digest.update(piece.replace(b"\n", b""))
+            yield piece
+
+
+def _documents(one: Staged) -> Rows:
+    """The brokers, and what the files say of the plans."""
+    yield "registered", _brokers(one.snapshot.read_table("brokers.parquet"))
+    summary = one.directory.read_json("summary.json")
+    recommended = summary["recommended"]
+    digest = hashlib.sha256()
+    for _ in _hashed(one.directory, digest):
+        pass
+    # The plan at the top has no name: it must be the one that is recommended.
+    top = {"candidate": recommended, "digest": f"sha256:{digest.hexdigest()}", "said": summary["digest"]}
+    yield "files", pa.Table.from_pylist([top], FILES)
+    copies = {recommended: _copies(one)}
+    said = [
+        {"candidate": name, **{key: plan["figures"][key] for key in FIGURES}, **copies.get(name, {})}
+        for name, plan in summary["candidates"].items()
+    ]
+    yield "plans", pa.Table.from_pylist(said, PLANS)
+    listed = [{"candidate": recommended, "broker": row["broker"], **row["after"]} for row in summary["brokers"]]
+    yield "brokers_after", pa.Table.from_pylist(listed, BROKERS_AFTER)
+    after = one.directory.read_table("brokers_before_after.parquet")
+    columns = [after[name if name == "broker" else f"{name}_after"] for name in slots.LOADS.names]
+    label = pa.repeat(pa.scalar(recommended), len(after))
+    yield "brokers_after", pa.table([label, *columns], schema=BROKERS_AFTER)
+
+
+def _brokers(brokers: pa.Table) -> pa.Table:
+    rows = brokers.to_pylist()
+    for row in rows:
+        row["broker_set_topics"] = [regex(one) for one in row.get("broker_set_topics") or ()]
+        row["log_dirs"] = [
+            {"path": one["path"], "total": one["total_bytes"], "usable": one["usable_bytes"]}
+            for one in row.get("log_dirs") or ()
+        ]
+    return pa.Table.from_pylist(rows, BROKERS)
+
+
+def _copies(one: Staged) -> dict[str, int]:
+    """How many replicas moves.parquet says are copied, and their bytes."""
+    copies = copied = 0
+    with one.directory.open_parquet("moves.parquet") as file:
+        for batch in file.iter_batches(columns=["from_broker", "to_broker", "bytes"]):
+            within = pc.fill_null(pc.equal(batch["from_broker"], batch["to_broker"]), False)
+            found = pc.sum(batch["bytes"].filter(pc.invert(within)))
+            copies, copied = copies + len(within) - (pc.sum(within).as_py() or 0), copied + (found.as_py() or 0)
+    return {"copies": copies, "copied": copied}

@@ -11,105 +11,138 @@ one that receives must keep the request's max fill.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-_ANY = "SELECT DISTINCT '{view}' AS view FROM {view} WHERE {broken}"
-_EACH = "SELECT run, candidate, explode(array_compact(array({cases}))) AS rule FROM {view} WHERE {broken}"
+from rebalance_lib.planner import Mode, Request
+
+_ANY = "SELECT '{view}' AS view FROM {view} WHERE {broken}"
+_BROKEN = "SELECT DISTINCT view FROM ({each})"
+_EACH = (
+    "SELECT run, candidate, {number} AS number, explode(array_compact(array({cases}))) AS rule "
+    "FROM {view} WHERE {broken}"
+)
 _ALL = (
-    "SELECT run, candidate, rule.name, count(*) AS places, min(rule.message) AS first "
+    "SELECT run, candidate, rule.name, sum(number) AS places, min(rule.message) AS first "
     "FROM ({parts}) GROUP BY run, candidate, rule.name ORDER BY ALL"
 )
 
 
+def _always(_: Request) -> bool:
+    return True
+
+
+def _excludes_brokers(request: Request) -> bool:
+    return bool(request.excluded_brokers)
+
+
+def _mode(*modes: Mode) -> Callable[[Request], bool]:
+    return lambda request: request.mode in modes
+
+
 class Invariant(NamedTuple):
-    """A rule: rows of a view that break it, and what is then said."""
+    """A rule: rows of a view that break it, what is then said, and which requests it is about."""
 
     view: str
     broken: str
     message: str
+    applies: Callable[[Request], bool] = _always
 
 
 INVARIANTS = {
-    "readable": Invariant("unreadable", "line IS NOT NULL", "concat('the plan file cannot be read: ', line)"),
-    "one-entry": Invariant(
-        "entered", "times > 1", "concat(topic, '-', partition, ': the plan has ', times, ' entries for it')"
-    ),
+    "readable": Invariant("files", "unreadable IS NOT NULL", "concat('the plan file cannot be read: ', unreadable)"),
+    "one-entry": Invariant("changes", "repeated", "concat(first, ': the plan has several entries for it')"),
     "distinct-brokers": Invariant(
         "changes",
-        "size(array_distinct(replicas)) < size(replicas) OR size(replicas) = 0",
-        "concat(name, ': its replicas would be on ', string(replicas), ', which are not distinct brokers')",
+        "NOT distinct",
+        "concat(first, ': its replicas would not be on distinct brokers')",
     ),
     "known-partitions": Invariant(
-        "changes", ":mode <> 'partitions' AND NOT known", "concat(name, ': the cluster has no such partition')"
+        "changes",
+        "NOT known",
+        "concat(first, ': the cluster has no such partition')",
+        lambda request: request.mode is not Mode.PARTITIONS,
     ),
     "new-partitions": Invariant(
         "added",
-        "known OR partitions IS NULL OR first <> partitions OR last <> :partitions - 1 "
+        "known OR partitions IS NULL OR lowest <> partitions OR highest <> :partitions - 1 "
         "OR number <> :partitions - partitions",
-        "concat(topic, '-', last, ': new partitions of a topic that has ', coalesce(partitions, 0), "
+        "concat(topic, '-', highest, ': new partitions of a topic that has ', coalesce(partitions, 0), "
         "' must be numbered on from there, up to ', :partitions, ' in all')",
+        _mode(Mode.PARTITIONS),
     ),
     "allowed-brokers": Invariant(
-        "slots",
+        "broker_slots",
         "comes AND takes IS NOT TRUE",
-        "concat(name, ': broker ', broker, ' would get a replica, but ', "
+        "concat(first, ': broker ', broker, ' would get a replica, but ', "
         "if(takes IS NULL, 'the cluster has no such broker', 'may not take any'))",
     ),
     "broker-sets": Invariant(
-        "slots",
+        "broker_slots",
         "outside AND NOT goes AND (comes OR candidate <> 'leaders' AND NOT excluded AND "
         "(:mode IN ('balance', 'topics', 'repair') OR :mode = 'drain' AND :balance))",
-        "concat(name, ': broker ', broker, ' would hold a replica, but is outside of the topic\\'s broker set')",
+        "concat(first, ': broker ', broker, ' would hold a replica, but is outside of the topic\\'s broker set')",
     ),
     "known-log-dirs": Invariant(
-        "slots",
+        "broker_slots",
         "named IS NOT NULL AND array_contains(paths, named) IS NOT TRUE",
-        "concat(name, ': broker ', broker, ' has no log dir ', named)",
+        "concat(first, ': broker ', broker, ' has no log dir ', named)",
     ),
     "replication-factor": Invariant(
         "changes",
-        "size(replicas) <> CASE WHEN NOT known THEN factor WHEN :mode = 'replication-factor' THEN :replication_factor "
-        "WHEN :mode = 'repair' THEN greatest(size(before), :replication_factor) ELSE size(before) END",
-        "concat(name, ': it has ', size(before), ' replicas and would have ', size(replicas))",
+        "after <> CASE WHEN NOT known THEN factor WHEN :mode = 'replication-factor' THEN :replication_factor "
+        "WHEN :mode = 'repair' THEN greatest(before, :replication_factor) ELSE before END",
+        "concat(first, ': it has ', before, ' replicas and would have ', after)",
     ),
     "rack-spread": Invariant(
-        "spread",
+        "spreads",
         "racks < least(racks_before, after)",
-        "concat(name, ': its replicas were in ', racks_before, ' racks and would be in ', racks)",
+        "concat(first, ': its replicas were in ', racks_before, ' racks and would be in ', racks)",
     ),
     "fullest-rack": Invariant(
-        "spread",
+        "spreads",
+        "after <= before AND without_rack = 0 AND fullest > fullest_before",
+        "concat(first, ': one rack had ', fullest_before, ' of its replicas and one would have ', fullest)",
+        lambda request: request.mode is not Mode.DRAIN,
+    ),
+    "fullest-rack-of-a-drain": Invariant(
+        "forced_spreads",
         "after <= before AND without_rack = 0 AND fullest > greatest(fullest_before, forced)",
-        "concat(name, ': one rack had ', fullest_before, ' of its replicas and one would have ', fullest)",
+        "concat(first, ': one rack had ', fullest_before, ' of its replicas and one would have ', fullest)",
+        _mode(Mode.DRAIN),
     ),
     "drained": Invariant(
-        "slots",
+        "broker_slots",
         "leaving AND NOT goes",
-        "concat(name, ': broker ', broker, ' is to be drained, but would hold a replica')",
+        "concat(first, ': broker ', broker, ' is to be drained, but would hold a replica')",
+        _mode(Mode.DRAIN),
     ),
     "repaired": Invariant(
-        "slots",
-        ":mode = 'repair' AND NOT alive AND NOT excluded AND NOT goes",
-        "concat(name, ': its replica on the dead broker ', broker, ' would stay')",
+        "broker_slots",
+        "NOT alive AND NOT excluded AND NOT goes",
+        "concat(first, ': its replica on the dead broker ', broker, ' would stay')",
+        _mode(Mode.REPAIR),
     ),
     "nothing-forgotten": Invariant(
         "forgotten",
-        "name IS NOT NULL",
-        "concat(name, ': its replica must leave broker ', broker, ', but the plan leaves it there')",
+        "number > 0",
+        "concat(first, ': its replica must leave broker ', broker, ', but the plan leaves it there')",
+        _mode(Mode.DRAIN, Mode.REPAIR),
     ),
     "chosen-topics": Invariant(
-        "changes", "NOT chosen", "concat(name, ': the topic is not among those that may change')"
+        "changes", "NOT chosen", "concat(first, ': the topic is not among those that may change')"
     ),
     "excluded-brokers": Invariant(
-        "slots",
+        "broker_slots",
         "excluded AND (comes OR goes)",
-        "concat(name, ': the excluded broker ', broker, ' would ', if(comes, 'take', 'give'), ' a replica')",
+        "concat(first, ': the excluded broker ', broker, ' would ', if(comes, 'take', 'give'), ' a replica')",
+        _excludes_brokers,
     ),
     "excluded-leaders": Invariant(
-        "leadership",
-        "loses OR gets AND others",
-        "concat(name, ': an excluded broker would ', if(loses, 'no longer', 'now'), ' lead it')",
+        "broker_slots",
+        "excluded AND (led AND NOT leads OR leads AND NOT led AND others_may_lead)",
+        "concat(first, ': an excluded broker would ', if(led, 'no longer', 'now'), ' lead it')",
+        _excludes_brokers,
     ),
     "log-dir-capacity": Invariant(
         "dir_loads",
@@ -124,51 +157,53 @@ INVARIANTS = {
     ),
     "budgets": Invariant(
         "counted",
-        "(found.replicas_moved > :move_budget OR found.bytes_moved > :byte_budget)",
+        "found.replicas_moved > :move_budget OR found.bytes_moved > :byte_budget",
         "concat(found.replicas_moved, ' replicas of ', found.bytes_moved, ' bytes in all are beyond the budgets')",
+        lambda request: request.move_budget is not None or request.byte_budget is not None,
     ),
     "leaders-only": Invariant(
         "changes",
-        "(:mode IN ('leaders', 'demote') OR candidate = 'leaders') AND (moves OR log_dirs IS NOT NULL)",
-        "concat(name, ': its replicas would move, but only their order may change')",
+        "(:mode IN ('leaders', 'demote') OR candidate = 'leaders') AND (adds OR drops OR names_log_dirs)",
+        "concat(first, ': its replicas would move, but only their order may change')",
     ),
     "disks-only": Invariant(
         "changes",
-        ":mode IN ('disks', 'drain-log-dirs') AND before <> replicas",
-        "concat(name, ': its replicas would change brokers or order, but only log dirs may change')",
+        "reordered",
+        "concat(first, ': its replicas would change brokers or order, but only log dirs may change')",
+        _mode(Mode.DISKS, Mode.DRAIN_LOG_DIRS),
     ),
     "demoted": Invariant(
-        "changes",
-        ":mode = 'demote' AND array_contains(:brokers, get(replicas, 0)) AND NOT get(before, 0) <=> get(replicas, 0)",
-        "concat(name, ': broker ', get(replicas, 0), ' is to be demoted, but would lead it')",
+        "broker_slots",
+        "array_contains(:brokers, broker) AND leads AND NOT led",
+        "concat(first, ': broker ', broker, ' is to be demoted, but would lead it')",
+        _mode(Mode.DEMOTE),
     ),
     "drained-log-dirs": Invariant(
-        "slots",
-        ":mode = 'drain-log-dirs' AND array_contains(:log_dirs, concat(broker, ':', coalesce(named, was.log_dir)))",
-        "concat(name, ': a log dir of broker ', broker, ' is to be drained, but would hold its replica')",
+        "broker_slots",
+        "array_contains(:log_dirs, concat(broker, ':', coalesce(named, log_dir)))",
+        "concat(first, ': a log dir of broker ', broker, ' is to be drained, but would hold its replica')",
+        _mode(Mode.DRAIN_LOG_DIRS),
     ),
     "drain-only": Invariant(
-        "slots",
-        ":mode = 'drain' AND NOT :balance AND goes AND NOT leaving",
-        "concat(name, ': its replica on broker ', broker, ' would move, which is not to be drained')",
+        "broker_slots",
+        "goes AND NOT leaving",
+        "concat(first, ': its replica on broker ', broker, ' would move, which is not to be drained')",
+        lambda request: request.mode is Mode.DRAIN and not request.balance,
     ),
     "replace-only": Invariant(
         "changes",
-        ":mode = 'replace' AND replicas <> "
-        "transform(before, b -> coalesce(get(:replacements, CAST(array_position(:brokers, b) AS INT) - 1), b))",
-        "concat(name, ': it would be on ', string(replicas), ', which is not ', string(before), "
-        "' with brokers replaced')",
+        "NOT replaced",
+        "concat(first, ': its replicas would not be the same with brokers replaced')",
+        _mode(Mode.REPLACE),
     ),
     "factor-only": Invariant(
         "changes",
-        ":mode = 'replication-factor' AND size(array_except(replicas, before)) > 0 "
-        "AND size(array_except(before, replicas)) > 0",
-        "concat(name, ': replicas would be added and dropped, but only their number may change')",
+        "adds AND drops",
+        "concat(first, ': replicas would be added and dropped, but only their number may change')",
+        _mode(Mode.REPLICATION_FACTOR),
     ),
     "digest": Invariant(
-        "digests",
-        "digest <> concat('sha256:', found)",
-        "concat('the plan file is sha256:', found, ', but the summary says ', digest)",
+        "files", "digest <> said", "concat('the plan file is ', digest, ', but the summary says ', said)"
     ),
     "figures": Invariant(
         "counted", "NOT said <=> found", "concat('the summary says ', string(said), ', the plan is ', string(found))"
@@ -179,35 +214,42 @@ INVARIANTS = {
         "concat('broker ', broker, ' is said to hold ', string(said), ', but would hold ', string(found))",
     ),
     "moves": Invariant(
-        "copied",
-        "copies <> found.replicas_moved OR bytes <> found.bytes_moved",
-        "concat('moves.parquet has ', copies, ' copies of ', bytes, ' bytes, the plan ', string(found))",
+        "counted",
+        "copies <> found.replicas_moved OR copied <> found.bytes_moved",
+        "concat('moves.parquet has ', copies, ' copies of ', copied, ' bytes, the plan ', string(found))",
     ),
 }
 
 
-VIEWS_ASKED = tuple(dict.fromkeys(rule.view for rule in INVARIANTS.values()))
+COUNTED = frozenset({"changes", "broker_slots", "spreads", "forced_spreads", "added", "forgotten"})
+"""Views whose rows stand for several partitions or replicas."""
 
 
-def broken_views() -> str:
+def rules_for(request: Request) -> dict[str, Invariant]:
+    """Those that are about this request."""
+    return {name: rule for name, rule in INVARIANTS.items() if rule.applies(request)}
+
+
+def broken_views(rules: Mapping[str, Invariant]) -> str:
     """The views with a row that breaks a rule: mostly none, and then no message has to be worded."""
-    return " UNION ALL ".join(_ANY.format(view=view, broken=_broken(view)) for view in VIEWS_ASKED)
+    views = dict.fromkeys(rule.view for rule in rules.values())
+    each = " UNION ALL ".join(_ANY.format(view=view, broken=_broken(rules, view)) for view in views)
+    return _BROKEN.format(each=each)
 
 
-def messages(views: Collection[str]) -> str:
+def messages(rules: Mapping[str, Invariant], views: Collection[str]) -> str:
     """One statement for all rules about these views: each view is read once, whatever the number of rules about it."""
     parts = []
-    for view in VIEWS_ASKED:
-        if view not in views:
-            continue
+    for view in views:
         cases = ", ".join(
             f"CASE WHEN {rule.broken} THEN struct('{name}' AS name, {rule.message} AS message) END"
-            for name, rule in INVARIANTS.items()
+            for name, rule in rules.items()
             if rule.view == view
         )
-        parts.append(_EACH.format(cases=cases, view=view, broken=_broken(view)))
+        number = "number" if view in COUNTED else "1"
+        parts.append(_EACH.format(number=number, cases=cases, view=view, broken=_broken(rules, view)))
     return _ALL.format(parts=" UNION ALL ".join(parts))
 
 
-def _broken(view: str) -> str:
-    return " OR ".join(f"({rule.broken})" for rule in INVARIANTS.values() if rule.view == view)
+def _broken(rules: Mapping[str, Invariant], view: str) -> str:
+    return " OR ".join(f"({rule.broken})" for rule in rules.values() if rule.view == view)

@@ -6,6 +6,7 @@ from rebalance_lib.artifacts import SNAPSHOT, Artifacts
 from rebalance_lib.jobs.checks import Checks
 from rebalance_lib.jobs.compute_placement import run_state
 from rebalance_lib.jobs.dataflow import plan_runs
+from rebalance_lib.jobs.files import Staged
 from rebalance_lib.jobs.session import another_session
 
 
@@ -18,6 +19,6 @@ def plan_on_spark(spark, runs, request, pace=None, past=None):
 
 def violations(spark, staged, request):
     """By run: the rules that files staged in a directory of the run break; `staged` has these directories by run."""
-    parts = [(number, Artifacts(one.uri.rsplit("/", 1)[0]) / SNAPSHOT, 0) for number, one in staged.items()]
+    snapshots = {number: Artifacts(one.uri.rsplit("/", 1)[0]) / SNAPSHOT for number, one in staged.items()}
     with Checks(another_session(spark), request) as checks:
-        return checks.violations(parts, list(staged.items()))
+        return checks.violations([Staged(number, snapshots[number], one) for number, one in staged.items()])

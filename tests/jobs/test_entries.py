@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.jobs import entries
 from rebalance_lib.jobs.entries import entries_of
 from rebalance_lib.plan import Plan, PlanEntry, format_plan
 
@@ -28,17 +30,30 @@ WRONG = {
 
 def test_what_is_written_is_read():
     plan = Plan.from_entries([PlanEntry("a", 0, (1, 2)), PlanEntry("b", 7, (3,), ("/d1",))])
-    rows = entries_of(format_plan(plan)).to_pylist()
-    assert [(row["topic"], row["partition"], row["replicas"], row["log_dirs"], row["line"]) for row in rows] == [
-        ("a", 0, [1, 2], None, None),
-        ("b", 7, [3], ["/d1"], None),
-    ]
-    assert entries_of(format_plan(Plan.from_entries([]))).num_rows == 0
+    for size in (1, 7, 1000):
+        assert read(format_plan(plan), size) == [
+            {"topic": "a", "partition": 0, "replicas": [1, 2], "log_dirs": None},
+            {"topic": "b", "partition": 7, "replicas": [3], "log_dirs": ["/d1"]},
+        ]
+        assert read(format_plan(Plan.from_entries([])), size) == []
+
+
+def read(text, size):
+    pieces = (text[begin : begin + size].encode() for begin in range(0, len(text), size))
+    return [row for table in entries_of(pieces) for row in table.to_pylist()]
+
+
+def test_a_large_file_is_read_some_entries_at_a_time(monkeypatch):
+    monkeypatch.setattr(entries, "_BLOCK", 100)
+    plan = Plan.from_entries([PlanEntry("a", number, (1, 2)) for number in range(50)])
+    text = format_plan(plan)
+    tables = list(entries_of(text[begin : begin + 64].encode() for begin in range(0, len(text), 64)))
+    assert len(tables) > 10
+    assert [row["partition"] for table in tables for row in table.to_pylist()] == list(range(50))
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_no_plan_is_told_in_one_row(name):
+def test_what_is_no_plan_is_refused(name):
     text, why = WRONG[name]
-    (row,) = entries_of(text).to_pylist()
-    assert why in row["line"]
-    assert row["topic"] is None
+    with pytest.raises(InvalidInputError, match=why):
+        read(text, 50)
