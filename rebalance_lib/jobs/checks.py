@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema as ddl
 
 from rebalance_lib.jobs import files
-from rebalance_lib.jobs.files import CHECKED, KINDS, PARTS, Staged
+from rebalance_lib.jobs.files import CHECKED, KINDS, Staged
 from rebalance_lib.jobs.invariants import broken_views, messages, rules_for
 from rebalance_lib.jobs.patterns import regex
-from rebalance_lib.jobs.rows import Mapper
+from rebalance_lib.jobs.rows import CHUNKS, Mapper
 from rebalance_lib.jobs.views import BROKER_SETS, OF_CHANGES, OF_CLUSTERS, ONE_SET, PERSISTED
 from rebalance_lib.planner import Request
 
@@ -81,7 +81,7 @@ class Checks:
             frames.append(self._each(len(large), files.documents(large)))
         for one in large:
             places = [*range(one.row_groups), *one.candidates]
-            rows = self._spark.range(0, len(places), 1, len(places)).mapInArrow(files.parts(one, places), ddl(PARTS))
+            rows = self._spark.range(0, len(places), 1, len(places)).mapInArrow(files.parts(one, places), ddl(CHUNKS))
             rows = rows.repartitionById(one.shards, "group")
             frames.append(rows.mapInArrow(files.shards(one, self._request), ddl(CHECKED)))
         all_rows = frames[0]

@@ -36,7 +36,7 @@ from rebalance_lib.jobs import tasks
 from rebalance_lib.jobs.checks import Checks
 from rebalance_lib.jobs.files import Staged
 from rebalance_lib.jobs.isolation import in_halves
-from rebalance_lib.jobs.rows import KEPT, ROWS, PlanTask, read_loads, read_replicas
+from rebalance_lib.jobs.rows import CHUNKS, PlanTask, read_loads, read_replicas
 from rebalance_lib.jobs.session import another_session, close_session, parallelism, tune_spark
 from rebalance_lib.jobs.tasks import OUTCOMES, PREPARED, RUN_TOTALS
 from rebalance_lib.planner import Request
@@ -143,7 +143,7 @@ def _plan_in_shards(rows: DataFrame, runs: Sequence[RunState]) -> list[tuple[Run
     try:
         sums = rows.mapInArrow(tasks.add_up(_tasks(runs)), ddl(RUN_TOTALS)).groupBy("run", *KEYS).sum(*SUMS)
         totals = _by_run(sums.toDF(*RUN_TOTALS.names).toArrow())  # a row for each log dir: no partition's
-        kept = rows.mapInArrow(tasks.plan_shard(_tasks(runs), totals), ddl(KEPT))
+        kept = rows.mapInArrow(tasks.plan_shard(_tasks(runs), totals), ddl(CHUNKS))
         joined = kept.repartitionById(len(runs), "group").mapInArrow(tasks.join(_tasks(runs), totals), ddl(OUTCOMES))
         return _outcomes(joined, runs)
     finally:
@@ -158,13 +158,13 @@ def _by_run(totals: pa.Table) -> dict[int, pa.Table]:
 def replicas(spark: SparkSession, runs: Sequence[RunState]) -> DataFrame:
     """The snapshots' rows, each with the group that it is planned in; a task for each row group of a file."""
     parts = [(run.number, part) for run in runs for part in range(max(1, run.row_groups))]
-    return _range(spark, len(parts)).mapInArrow(read_replicas(_tasks(runs), parts), ddl(ROWS))
+    return _range(spark, len(parts)).mapInArrow(read_replicas(_tasks(runs), parts), ddl(CHUNKS))
 
 
 def loads(spark: SparkSession, runs: Sequence[RunState]) -> DataFrame:
     """What is known of the partitions' loads; the history of a large cluster is read by several tasks."""
     parts = [(run.number, part) for run in runs for part in range(len(run.task.cuts) + 1)]
-    return _range(spark, len(parts)).mapInArrow(read_loads(_tasks(runs), parts), ddl(ROWS))
+    return _range(spark, len(parts)).mapInArrow(read_loads(_tasks(runs), parts), ddl(CHUNKS))
 
 
 def check(spark: SparkSession, runs: Sequence[RunState]) -> None:

@@ -20,7 +20,7 @@ from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.jobs import slots
 from rebalance_lib.jobs.entries import ENTRY, entries_of
 from rebalance_lib.jobs.patterns import regex
-from rebalance_lib.jobs.rows import BATCH_ROWS, Mapper, batches_of
+from rebalance_lib.jobs.rows import BATCH_ROWS, Mapper, chunks_of, in_columns, labelled, rows_of
 from rebalance_lib.planner import Mode, Request
 from rebalance_lib.planner.shard_tables import shard_of
 
@@ -81,7 +81,7 @@ REPLICAS = pa.schema(
     ]
 )
 LISTED = pa.schema([*ENTRY, ("candidate", pa.string()), ("entry", pa.int64())])
-PARTS = pa.schema([("run", pa.int64()), ("group", pa.int32()), *LISTED, *list(REPLICAS)[2:], *list(FILES)[1:]])
+PARTS = pa.schema([*LISTED, *list(REPLICAS)[2:], *list(FILES)[1:]])
 PLAN_FILE = "plan.json"
 
 Rows = Iterator[tuple[str, pa.Table]]  # and of which kind they are
@@ -132,7 +132,7 @@ def parts(one: Staged, places: Sequence[int | str]) -> Mapper:
                 shard: Any = 0
                 if table.column_names != FILES.names:
                     shard = shard_of(table["topic"], table["partition"].to_numpy(), one.shards)
-                yield from batches_of(table, PARTS, one.run, shard)
+                yield from chunks_of(table, PARTS, one.run, shard)
 
     return read
 
@@ -141,7 +141,7 @@ def shards(one: Staged, request: Request) -> Mapper:
     """For mapInArrow: all rows of a shard come in; everything that is asked of them goes out."""
 
     def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = pa.Table.from_batches(batches, PARTS)
+        _, rows = rows_of(batches, PARTS)
         placed = rows.filter(pc.is_valid(rows["position"])).select(REPLICAS.names)
         listed = rows.filter(pc.is_valid(rows["entry"])).select(LISTED.names)
         files = rows.filter(pc.and_(pc.is_null(rows["position"]), pc.is_null(rows["entry"]))).select(FILES.names)
@@ -165,7 +165,7 @@ def _each(staged: Sequence[Staged], read: Callable[[Staged], Rows]) -> Mapper:
 
 def _batches(run: int, kind: str, table: pa.Table) -> list[pa.RecordBatch]:
     structs = pa.chunked_array([batch.to_struct_array() for batch in table.to_batches()], CHECKED.field(kind).type)
-    return batches_of(pa.table({kind: structs}), CHECKED, run)
+    return labelled(pa.table({kind: structs}), CHECKED, run)
 
 
 def _beside(one: Staged, request: Request, replicas: pa.Table, plans: dict[str, pa.Table]) -> Rows:
@@ -188,10 +188,7 @@ def _beside(one: Staged, request: Request, replicas: pa.Table, plans: dict[str, 
 
 def _replicas(one: Staged, row_group: int) -> Iterator[pa.Table]:
     for table in one.snapshot.read_row_group("replicas.parquet", row_group, REPLICAS.names, rows=BATCH_ROWS):
-        missing = [field for field in REPLICAS if field.name not in table.column_names]
-        for field in missing:
-            table = table.append_column(field, pa.nulls(len(table), field.type))  # noqa: PLW2901
-        yield table.select(REPLICAS.names).cast(REPLICAS)
+        yield in_columns(table, REPLICAS)
 
 
 def _plan(one: Staged, candidate: str) -> Iterator[pa.Table]:

@@ -39,12 +39,13 @@ OWN = {
     # 4 GB of heap that took 500 MB and 2 s of a plan of 10,000 partitions (`python -m bench.startup`).
     "spark.buffer.pageSize": "2m",
 }
-PARTITIONS_OF_A_SHUFFLE = 200_000
+PARTITIONS_OF_A_SHUFFLE = 2_000_000
 MOST_SHUFFLE_PARTITIONS = 200
-# Below, Spark spends its time on planning anew and on compilers: see "Start-up" in docs/scaling.md.
-FEW_PARTITIONS = 20_000
+# What is checked in SQL is counted before: thousands of rows for each cluster, however large. Spark would spend its time
+# on planning anew, and for few clusters on compilers: see "Start-up" in docs/scaling.md.
+ALWAYS = {"spark.sql.adaptive.enabled": "false"}
+FEW_PARTITIONS = 2_000_000
 FOR_FEW = {
-    "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
@@ -82,7 +83,7 @@ def tune_spark(spark: SparkSession, partitions: int) -> None:
         partitions: Of all clusters together.
     """
     shuffle = max(1, min(MOST_SHUFFLE_PARTITIONS, partitions // PARTITIONS_OF_A_SHUFFLE))
-    wanted = {"spark.sql.shuffle.partitions": str(shuffle), **(FOR_FEW if partitions < FEW_PARTITIONS else {})}
+    wanted = ALWAYS | {"spark.sql.shuffle.partitions": str(shuffle)} | (FOR_FEW if partitions < FEW_PARTITIONS else {})
     given = spark.conf.getAll
     for name, value in wanted.items():
         if name not in given:

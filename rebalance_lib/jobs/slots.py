@@ -2,7 +2,7 @@
 
 A partition that a plan names is an *entry*. Every broker that it is on, before or after, is a *slot*. Rules look at
 what an entry or a slot is, not at which one: those that are alike become one row with their number, and with the name
-of the first of them for messages. So a plan of a million partitions is some ten rows for each broker and for each topic.
+of the first of them for messages. A plan of a million partitions is some ten rows for each broker and each topic.
 
 A replica without a size counts as its partition's largest. A copy has the leader's size. Replicas that are being added
 hold nothing yet, and are left out.
@@ -157,9 +157,8 @@ class Cluster:
         """
         key, wanted = partition_keys(self.replicas, entries)
         pair = _Pair.of(self, entries, find_sorted(key[self._begins], wanted))
-        _, which, times = np.unique(wanted, return_inverse=True, return_counts=True)
         return {
-            "entries": self._entries(candidate, pair, times[which] > 1, request),
+            "entries": self._entries(candidate, pair, _repeated(wanted), request),
             "slots": self._slots(candidate, pair, request),
             "rack_slots": self._rack_slots(candidate, pair),
         }
@@ -337,6 +336,15 @@ class _Pair:
     def was(self) -> _Ints:
         """By value of `after`: where it is in `before`; -1 if it comes."""
         return self.after.position_in(self.before)
+
+
+def _repeated(keys: _Ints) -> _Flags:
+    """By key: whether it is there more than once."""
+    if np.all(keys[1:] > keys[:-1]):
+        return np.zeros(len(keys), np.bool_)
+    _, which, times = np.unique(keys, return_inverse=True, return_counts=True)
+    found: _Flags = times[which] > 1
+    return found
 
 
 def _first(lists: Lists) -> NDArray[np.int32]:

@@ -32,11 +32,13 @@ from rebalance_lib.jobs.rows import (
     Mapper,
     PlanTask,
     Tasks,
-    batches_of,
+    chunks_of,
     cluster_of,
+    labelled,
     load_rows,
     message,
     refuse_errors,
+    rows_of,
     worded,
 )
 from rebalance_lib.plan.columns import find_sorted, partition_keys
@@ -111,12 +113,12 @@ def publish(task: PlanTask) -> None:
 
 def plan(tasks: Tasks) -> Mapper:
     """For mapInArrow: all rows of a run come in, what became of it goes out; its plans are in its staging then."""
-    return _of_run(tasks, ROWS, _plan)
+    return _of_run(ROWS, lambda number, rows: _plan(tasks[number], rows))
 
 
 def join(tasks: Tasks, totals: Mapping[int, pa.Table]) -> Mapper:
     """For mapInArrow: what all shards of a run hand on comes in, what became of it goes out."""
-    return _of_run(tasks, KEPT, lambda task, rows: _join(task, rows, totals))
+    return _of_run(KEPT, lambda number, rows: _join(tasks[number], rows, totals[number]))
 
 
 def add_up(tasks: Tasks) -> Mapper:
@@ -126,14 +128,13 @@ def add_up(tasks: Tasks) -> Mapper:
     """
 
     def answer(batches: Batches) -> Iterator[pa.RecordBatch]:
-        rows = pa.Table.from_batches(batches, ROWS)
+        number, rows = rows_of(batches, ROWS)
         if rows.num_rows and not len(rows["error"].drop_null()):
-            number = rows["run"][0].as_py()
             try:
                 found = totals_of(cluster_of(tasks[number], rows), tasks[number].request)
             except InvalidInputError:
                 return
-            yield from batches_of(found, RUN_TOTALS, number)
+            yield from labelled(found, RUN_TOTALS, number)
 
     return answer
 
@@ -142,24 +143,22 @@ def plan_shard(tasks: Tasks, totals: Mapping[int, pa.Table]) -> Mapper:
     """For mapInArrow: all rows of a shard come in; what its run needs of it to put the plans together goes out."""
 
     def answer(batches: Batches) -> Iterator[pa.RecordBatch]:
-        rows = pa.Table.from_batches(batches, ROWS)
+        number, rows = rows_of(batches, ROWS)
         if rows.num_rows:
-            number = rows["run"][0].as_py()
             try:
                 for table in _plan_shard(tasks[number], rows, totals.get(number)):
-                    yield from batches_of(table, KEPT, number)
+                    yield from chunks_of(table, KEPT, number)
             except Exception as error:
-                yield from batches_of(message(error), KEPT, number)
+                yield from chunks_of(message(error), KEPT, number)
 
     return answer
 
 
-def _of_run(tasks: Tasks, schema: pa.Schema, work: Callable[[PlanTask, pa.Table], Found]) -> Mapper:
+def _of_run(schema: pa.Schema, work: Callable[[int, pa.Table], Found]) -> Mapper:
     def answer(batches: Batches) -> Iterator[pa.RecordBatch]:
-        rows = pa.Table.from_batches(batches, schema)
+        number, rows = rows_of(batches, schema)
         if rows.num_rows:
-            (number,) = pc.unique(rows["run"]).to_pylist()
-            yield _outcome(number, lambda: work(tasks[number], rows), OUTCOMES)
+            yield _outcome(number, lambda: work(number, rows), OUTCOMES)
 
     return answer
 
@@ -197,7 +196,7 @@ def _only(rows: pa.Table, kept: pa.Table) -> pa.Table:
     return rows.filter(pa.array(find_sorted(known, wanted) >= 0))
 
 
-def _join(task: PlanTask, rows: pa.Table, totals: Mapping[int, pa.Table]) -> Found:
+def _join(task: PlanTask, rows: pa.Table, totals: pa.Table) -> Found:
     """Put the plans of a cluster's shards together."""
     begun = time.perf_counter()
     refuse_errors(rows)
@@ -205,9 +204,8 @@ def _join(task: PlanTask, rows: pa.Table, totals: Mapping[int, pa.Table]) -> Fou
     kept = cluster_of(task, rows)
     placements = rows.filter(pc.is_valid(rows["candidate"])).select(SHARD_ROWS.names).cast(SHARD_ROWS)
     rests = rows["rest"].drop_null().to_pylist()
-    number = rows["run"][0].as_py()
     del rows
-    found = joined(kept, task.request, totals[number], placements, rests)
+    found = joined(kept, task.request, totals, placements, rests)
     timings = {"plan": time.perf_counter() - begun}
     choice = Choice(found.model, task.request, found.candidates, timings, rates=kept.loads)
     note = f"{task.uri} was planned in {task.shards} shards: its consumer groups were not looked at"
