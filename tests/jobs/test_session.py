@@ -9,7 +9,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from rebalance_lib.jobs.session import FOR_FEW, OWN, another_session, close_session, parallelism, session, tune_spark
+from rebalance_lib.jobs.session import (
+    ALWAYS,
+    FOR_FEW,
+    OWN,
+    another_session,
+    close_session,
+    parallelism,
+    session,
+    tune_spark,
+)
 
 ADAPTIVE, SHUFFLE = "spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"
 BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
@@ -101,14 +110,14 @@ class Settings(dict):
 
 @pytest.mark.parametrize(
     ("partitions", "shuffle", "few"),
-    [(40, "1", True), (10_000, "1", True), (1_000_000, "5", False), (10**9, "200", False)],
+    [(40, "1", True), (1_000_000, "1", True), (3_000_000, "1", False), (10**9, "200", False)],
 )
-def test_few_rows_need_neither_a_second_plan_nor_a_compiler(partitions, shuffle, few):
+def test_counted_rows_need_no_second_plan_and_few_no_compiler(partitions, shuffle, few):
     class Made:
         conf = Settings()
 
     tune_spark(Made, partitions)
-    assert Made.conf == {SHUFFLE: shuffle, **(FOR_FEW if few else {})}
+    assert Made.conf == ALWAYS | {SHUFFLE: shuffle} | (FOR_FEW if few else {})
 
 
 JOB = """
