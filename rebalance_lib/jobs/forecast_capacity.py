@@ -138,7 +138,7 @@ def _forecast(
         joined = spark.sql(
             _JOINED,
             samples=spark.sql(_SAMPLES, usage=usage),
-            capacities=spark.sql(_CAPACITIES, log_dirs=spark.createDataFrame(log_dirs)),
+            capacities=spark.sql(_CAPACITIES, log_dirs=spark.createDataFrame(log_dirs, from_arrow_schema(_LOG_DIRS))),
         )
         places = joined.groupBy("cluster", "scope", "broker", "log_dir")
         rows = places.applyInArrow(_forecasting(question), from_arrow_schema(FORECASTS)).toArrow()
