@@ -25,3 +25,8 @@ class ClusterError(RebalanceError):
 
 class DriftError(ClusterError):
     """The cluster is no longer what the plan was made for; nothing was changed."""
+
+
+def error_text(error: Exception) -> str:
+    """An error in a line: one of ours says it all, of any other its type is part of what is wrong."""
+    return str(error) if isinstance(error, RebalanceError) else f"{type(error).__name__}: {error}"

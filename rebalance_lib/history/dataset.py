@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -156,10 +157,23 @@ def _keys(table: pa.Table, topics: pa.Array) -> np.ndarray[tuple[int], np.dtype[
     return keys
 
 
-def clusters(history: Artifacts) -> list[str]:
-    """The ids of the clusters in the history, in order."""
+def clusters(history: Artifacts, chosen: Sequence[str] | None = None) -> list[str]:
+    """The ids of the clusters in the history, in order.
+
+    Args:
+        history: The history.
+        chosen: Only these; None for all.
+
+    Raises:
+        InvalidInputError: A chosen one is not in the history.
+    """
     names = [name.removeprefix(CLUSTER) for name in history.directories() if name.startswith(CLUSTER)]
-    return sorted(unquote(name) for name in names)
+    known = sorted(unquote(name) for name in names)
+    if chosen is None:
+        return known
+    if unknown := sorted(set(chosen) - set(known)):
+        raise InvalidInputError(f"clusters {unknown} are not in the history at {history.uri}; it has {known}")
+    return sorted(set(chosen))
 
 
 def files_between(history: Artifacts, cluster_id: str, start: datetime, end: datetime) -> list[HistoryFile]:

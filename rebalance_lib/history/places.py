@@ -51,8 +51,6 @@ FORECASTS = pa.schema(
         pa.field("note", pa.string()),  # why there are no days
     ]
 )
-_SQL = {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint", pa.float64(): "double", _MOMENT: "timestamp"}
-FORECASTS_DDL = ", ".join(f"{one.name} {_SQL[one.type]}" for one in FORECASTS)
 UNKNOWN = 0.01
 STALE = timedelta(days=1)
 

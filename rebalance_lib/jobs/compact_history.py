@@ -15,20 +15,22 @@ a worker dies over a day.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from pyspark.sql import Row, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.errors import InvalidInputError, RebalanceError
+from rebalance_lib.errors import RebalanceError, error_text
 from rebalance_lib.history import Compacted, clusters, compact_day, days_over
 from rebalance_lib.history.compaction import MARGIN
+from rebalance_lib.jobs.command_line import JobLog, parser_for, run_program
 from rebalance_lib.jobs.isolation import in_halves
 from rebalance_lib.jobs.session import session
 
+log = JobLog("compact_history")
 MOST_TASKS = 5_000  # of more days each task has several: most were compacted before, and starting a task takes longer
 MOST_HOURS = 24 * 365.0
 COMPACTED = pa.schema(
@@ -39,7 +41,6 @@ COMPACTED = pa.schema(
         pa.field("problems", pa.list_(pa.string()), nullable=False),
     ]
 )
-COMPACTED_DDL = "snapshots bigint not null, rows bigint not null, removed bigint not null, problems array<string>"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         days = find_days(history, options.cluster, timedelta(hours=options.margin))
     except RebalanceError as error:
-        return _fail(str(error))
+        return log.fail(str(error))
     if not days:
         print("compact_history: no day is over yet")
         return 0
@@ -59,17 +60,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"compact_history: {len(days)} days; {found.snapshots} snapshots with {found.rows} rows are in one file a day "
         f"now, and {found.removed} files went"
     )
-    return _fail(*found.problems) if found.problems else 0
+    return log.fail(*found.problems) if found.problems else 0
 
 
 def find_days(history: Artifacts, cluster_ids: Sequence[str] | None, margin: timedelta) -> list[str]:
     """The directories of the days that are over, of these clusters or of all."""
-    known = clusters(history)
-    if unknown := sorted(set(cluster_ids or ()) - set(known)):
-        raise InvalidInputError(f"clusters {unknown} are not in the history at {history.uri}; it has {known}")
     now = datetime.now(UTC)
-    chosen = known if cluster_ids is None else sorted(set(cluster_ids))
-    return [day for cluster_id in chosen for day in days_over(history, cluster_id, now, margin)]
+    return [day for one in clusters(history, cluster_ids) for day in days_over(history, one, now, margin)]
 
 
 def compact(spark: SparkSession, history: Artifacts, days: Sequence[str]) -> Compacted:
@@ -80,7 +77,7 @@ def compact(spark: SparkSession, history: Artifacts, days: Sequence[str]) -> Com
 
     def work(some: Sequence[str]) -> list[Row]:
         numbers = spark.range(0, len(some), 1, min(len(some), MOST_TASKS))
-        return list(numbers.mapInArrow(_compacting(history, some), COMPACTED_DDL).collect())
+        return list(numbers.mapInArrow(_compacting(history, some), from_arrow_schema(COMPACTED)).collect())
 
     answers, reasons = in_halves(work, days)
     rows = [row for answer in answers for row in answer]
@@ -107,20 +104,12 @@ def _compacted(history: Artifacts, directory: str) -> Compacted:
     """What became of one day; whatever goes wrong, others go on."""
     try:
         return compact_day(history, directory)
-    except RebalanceError as error:
-        return Compacted(problems=(f"{directory} is not compacted: {error}",))
     except Exception as error:
-        return Compacted(problems=(f"{directory} is not compacted: {type(error).__name__}: {error}",))
-
-
-def _fail(*lines: str) -> int:
-    for line in lines:
-        print(f"compact_history: {line}", file=sys.stderr)
-    return 1
+        return Compacted(problems=(f"{directory} is not compacted: {error_text(error)}",))
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_for(__doc__)
     add = parser.add_argument
     add("--history", required=True, help="URI of the history of snapshots; executors must reach it too")
     add("--cluster", action="append", help="id of a cluster; repeatable; default all in the history")
@@ -144,4 +133,4 @@ def _hours(text: str) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_program(main)

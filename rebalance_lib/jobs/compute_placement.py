@@ -14,24 +14,23 @@ What no request can be is refused before there is a Spark session.
 from __future__ import annotations
 
 import argparse
-import json
-import signal
-import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from rebalance_lib.artifacts import PLAN, Artifacts
 from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.history import LoadOptions, Statistic
+from rebalance_lib.jobs.command_line import JobLog, json_object, parser_for, run_program
 from rebalance_lib.jobs.dataflow import RunState, plan_runs
 from rebalance_lib.jobs.rows import Past, PlanTask
 from rebalance_lib.jobs.session import session
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Mode, Request
+
+log = JobLog("compute_placement")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,14 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pace = Pace.from_dict(options.pace)
         loads = LoadOptions(options.window, options.load, options.horizon)
     except RebalanceError as error:
-        return _fail(str(error))
+        return log.fail(str(error))
     past = Past(options.history, loads) if options.history else None
     uris = dict.fromkeys(uri.rstrip("/") for uri in options.run)
     runs = [run_state(number, uri, request, pace, past) for number, uri in enumerate(uris)]
     is_new = SparkSession.getActiveSession() is None
     try:
         with session("kafka-rebalance compute_placement") as spark:
-            plan_runs(spark, runs, _say, is_new=is_new)
+            plan_runs(spark, runs, log, is_new=is_new)
     except Exception as error:
         traceback.print_exc()
         for run in runs:
@@ -66,7 +65,7 @@ def _remove(run: RunState) -> None:
     try:
         Artifacts(run.task.staging).remove()
     except Exception as error:
-        _say(f"{run.task.uri}: what was staged is left behind: {error}")
+        log(f"{run.task.uri}: what was staged is left behind: {error}")
 
 
 def report(runs: Sequence[RunState]) -> int:
@@ -74,7 +73,7 @@ def report(runs: Sequence[RunState]) -> int:
     lines = [f"{run.task.uri}: {_several(run.errors)}" for run in runs if run.errors]
     if lines and len(runs) > 1:
         lines.append(f"{len(lines)} of {len(runs)} runs failed")
-    return _fail(*lines) if lines else 0
+    return log.fail(*lines) if lines else 0
 
 
 def run_state(number: int, uri: str, request: Request, pace: Pace | None = None, past: Past | None = None) -> RunState:
@@ -85,16 +84,6 @@ def run_state(number: int, uri: str, request: Request, pace: Pace | None = None,
 
 def _several(errors: Sequence[str]) -> str:
     return errors[0] + (f" (and {len(errors) - 1} more)" if len(errors) > 1 else "")
-
-
-def _say(line: str) -> None:
-    print(f"compute_placement: {line}", file=sys.stderr, flush=True)
-
-
-def _fail(*lines: str) -> int:
-    for line in lines:
-        _say(line)
-    return 1
 
 
 def _request(options: argparse.Namespace) -> Request:
@@ -113,16 +102,16 @@ def _request(options: argparse.Namespace) -> Request:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_for(__doc__)
     add = parser.add_argument
     add(
         "--run", required=True, action="append", help="URI of a run's artifacts; its snapshot must be there; repeatable"
     )
-    add("--request", type=_object, help="what is asked for, as JSON")
+    add("--request", type=json_object, help="what is asked for, as JSON")
     add("--mode", choices=list(map(str, Mode)), help="what kind of plan; required without --request")
     add("--topics", type=_names, default=[], help="topics that may move, with commas; default all but internal ones")
     add("--brokers", type=_ids, default=[], help="brokers the mode is about, with commas; for kafka, those to place on")
-    add("--pace", type=_object, default={}, help="how fast the plan may go, as JSON: what the forecast counts with")
+    add("--pace", type=json_object, default={}, help="how fast the plan may go, as JSON: what the forecast counts with")
     add("--seed", type=int, help="where choices between equals start; the same seed gives the same plan")
     add("--shards", type=int, help="parts to cut each cluster into; default by its size")
     add("--history", help="URI of the history of snapshots, for loads")
@@ -130,16 +119,6 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--load", choices=list(map(str, Statistic)), default="mean", help="what of these hours counts; default mean")
     add("--horizon", type=float, default=0.0, help="plan with the sizes after so many days; default 0, as they are")
     return parser.parse_args(arguments)
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise argparse.ArgumentTypeError(f"this is not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError(f'give an object such as {{"mode": "balance"}}, not {text!r}')
-    return value
 
 
 def _names(text: str) -> list[str]:
@@ -154,6 +133,4 @@ def _ids(text: str) -> list[int]:
 
 
 if __name__ == "__main__":
-    # By default SIGTERM ends Python at once, and the session and what was staged would stay.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    sys.exit(main())
+    run_program(main)

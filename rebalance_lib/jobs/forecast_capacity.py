@@ -15,39 +15,33 @@ run's snapshot could not be read, or if a cluster has no forecast; where a worke
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from rebalance_lib.artifacts import SNAPSHOT, Artifacts
-from rebalance_lib.errors import InvalidInputError, RebalanceError
+from rebalance_lib.errors import InvalidInputError, RebalanceError, error_text
 from rebalance_lib.history import clusters, files_between
-from rebalance_lib.history.places import FORECASTS, FORECASTS_DDL, Question, finish, forecast_place
+from rebalance_lib.history.places import FORECASTS, Question, finish, forecast_place
 from rebalance_lib.history.usage import LOG_DIRS, USAGE, read_log_dirs, read_usage
+from rebalance_lib.jobs.command_line import JobLog, json_object, parser_for, run_program
 from rebalance_lib.jobs.isolation import in_halves
+from rebalance_lib.jobs.mapping import read_each
 from rebalance_lib.jobs.session import session
 from rebalance_lib.report.capacity import capacity_text
 from rebalance_lib.topology import Capacities
 
+log = JobLog("forecast_capacity")
 DAYS_OF_A_TASK = 7
 TABLE, TEXT, FACTS = "capacity.parquet", "capacity.txt", "capacity.json"
 _ERROR = pa.field("error", pa.string())
 _USAGE = pa.schema([pa.field("cluster", pa.string()), *(one.with_nullable(True) for one in USAGE), _ERROR])
-_USAGE_DDL = (
-    "cluster string, taken_at timestamp, broker int, log_dir string, bytes bigint, replicas bigint, unknown bigint, "
-    "error string"
-)
 _LOG_DIRS = pa.schema([*(one.with_nullable(True) for one in LOG_DIRS), _ERROR])
-_LOG_DIRS_DDL = (
-    "cluster string, taken_at string, broker int, log_dir string, total_bytes bigint, other_bytes bigint, error string"
-)
 # Each place as a log dir, as part of its broker, and as part of its cluster.
 _PLACES = "GROUPING SETS ((cluster, broker, log_dir{0}), (cluster, broker{0}), (cluster{0}))"
 _SCOPE = "CASE WHEN grouping(broker) = 1 THEN 'cluster' WHEN grouping(log_dir) = 1 THEN 'broker' ELSE 'log_dir' END"
@@ -65,8 +59,6 @@ _JOINED = """
     SELECT s.*, c.total_bytes, c.other_bytes, c.brokers FROM {samples} AS s LEFT JOIN {capacities} AS c
     ON s.cluster = c.cluster AND s.scope = c.scope AND s.broker <=> c.broker AND s.log_dir <=> c.log_dir
     WHERE s.scope <> 'log_dir' OR s.log_dir IS NOT NULL"""
-
-Rows = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,26 +89,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         sources, question = _sources(options), Question(options.fill, options.more_brokers)
     except RebalanceError as error:
-        return _fail(str(error))
+        return log.fail(str(error))
     try:
         with session("kafka-rebalance forecast_capacity") as spark:
             found = forecast_capacity(spark, sources, question)
         write(Artifacts(options.out), found, question)
     except RebalanceError as error:
-        return _fail(str(error))
+        return log.fail(str(error))
     print(capacity_text(found.forecasts.to_pylist(), question.fill, question.more_brokers))
-    _warn(*(f"left out: {line}" for line in found.unread_files))
+    log(*(f"left out: {line}" for line in found.unread_files))
     missing = sorted({*sources.cluster_ids} - {*found.forecasts["cluster"].to_pylist()} - found.failed_clusters.keys())
     failed = [f"cluster {one}: {reason}" for one, reason in found.failed_clusters.items()]
     lines = [*found.unread_runs, *failed, *(f"cluster {one} has no sizes in these days" for one in missing)]
-    return _fail(*lines) if lines else 0
+    return log.fail(*lines) if lines else 0
 
 
 def forecast_capacity(spark: SparkSession, sources: Sources, question: Question) -> Found:
     """Forecast every place of these clusters; what goes wrong with a cluster or a run stops no other."""
 
     def read(runs: Sequence[str]) -> pa.Table:
-        return _each(spark, runs, _log_dirs(sources), _LOG_DIRS_DDL).toArrow().cast(_LOG_DIRS)
+        return read_each(spark, runs, _log_dirs(sources), _LOG_DIRS).toArrow().cast(_LOG_DIRS)
 
     tables, of_runs = in_halves(read, sources.runs)
     log_dirs = pa.concat_tables([_LOG_DIRS.empty_table(), *tables])  # a row for each log dir
@@ -139,17 +131,17 @@ def _forecast(
     spark: SparkSession, sources: Sources, log_dirs: pa.Table, question: Question
 ) -> tuple[pa.Table, list[str]]:
     """The rows of these clusters' places, and a line for each file that could not be read."""
-    usage = _each(spark, _usage_tasks(sources), _usage(sources), _USAGE_DDL)
+    usage = read_each(spark, _usage_tasks(sources), _usage(sources), _USAGE)
     usage.persist(StorageLevel.MEMORY_AND_DISK)  # asked twice: for what went wrong, and for the rest
     try:
         errors = usage.where("error IS NOT NULL").select("error").collect()
         joined = spark.sql(
             _JOINED,
             samples=spark.sql(_SAMPLES, usage=usage),
-            capacities=spark.sql(_CAPACITIES, log_dirs=spark.createDataFrame(log_dirs, _LOG_DIRS_DDL)),
+            capacities=spark.sql(_CAPACITIES, log_dirs=spark.createDataFrame(log_dirs, from_arrow_schema(_LOG_DIRS))),
         )
         places = joined.groupBy("cluster", "scope", "broker", "log_dir")
-        rows = places.applyInArrow(_forecasting(question), FORECASTS_DDL).toArrow()
+        rows = places.applyInArrow(_forecasting(question), from_arrow_schema(FORECASTS)).toArrow()
     finally:
         usage.unpersist()
     return rows.cast(FORECASTS), [row.error for row in errors]
@@ -162,18 +154,6 @@ def write(out: Artifacts, found: Found, question: Question) -> None:
     facts = {"fill": question.fill, "more_brokers": question.more_brokers}
     unread = {"unread_files": found.unread_files, "unread_runs": found.unread_runs}
     out.write_json(FACTS, {**facts, **unread, "failed_clusters": found.failed_clusters})
-
-
-def _each(spark: SparkSession, tasks: Sequence[Any], read: Callable[[Any], Iterator[pa.Table]], ddl: str) -> DataFrame:
-    """What is read for each of these, in a task of its own."""
-
-    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch["id"].to_pylist():
-                for table in read(tasks[number]):
-                    yield from table.to_batches()
-
-    return spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(rows, ddl)
 
 
 def _usage_tasks(sources: Sources) -> list[tuple[str, datetime, datetime]]:
@@ -234,30 +214,28 @@ def _forecasting(question: Question) -> Callable[[pa.Table], pa.Table]:
             return forecast_place(samples, question)
         except Exception as error:  # whatever it is, the other places go on
             first = samples.slice(0, 1).select(["cluster", "scope", "broker", "log_dir", "taken_at"]).to_pylist()[0]
-            note = f"{type(error).__name__}: {error}"
+            note = error_text(error)
             return pa.Table.from_pylist([{**first, "last_sample": first["taken_at"], "note": note}], schema=FORECASTS)
 
     return row
 
 
 def _failed(schema: pa.Schema, error: Exception, where: str) -> pa.Table:
-    line = str(error) if isinstance(error, RebalanceError) else f"{where}: {type(error).__name__}: {error}"
+    line = str(error) if isinstance(error, RebalanceError) else f"{where}: {error_text(error)}"
     return pa.Table.from_pylist([{"error": line}], schema=schema)
 
 
 def _sources(options: argparse.Namespace) -> Sources:
     history = Artifacts(options.history)
-    known = clusters(history)
-    if unknown := sorted(set(options.cluster) - set(known)):
-        raise InvalidInputError(f"clusters {unknown} are not in the history at {history.uri}; it has {known}")
-    if not known:
+    cluster_ids = clusters(history, options.cluster)
+    if not cluster_ids:
         raise InvalidInputError(f"the history at {history.uri} has no cluster: is it the right directory?")
     if not 0 < options.days <= 3650:
         raise InvalidInputError(f"--days is {options.days}: give more than 0, up to 3650")
     end = options.until or datetime.now(UTC)
     return Sources(
         history=history,
-        cluster_ids=tuple(sorted(set(options.cluster) or known)),
+        cluster_ids=tuple(cluster_ids),
         start=end - timedelta(days=options.days),
         end=end,
         runs=tuple(dict.fromkeys(options.run)),
@@ -265,30 +243,20 @@ def _sources(options: argparse.Namespace) -> Sources:
     )
 
 
-def _fail(*lines: str) -> int:
-    _warn(*lines)
-    return 1
-
-
-def _warn(*lines: str) -> None:
-    for line in lines:
-        print(f"forecast_capacity: {line}", file=sys.stderr)
-
-
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_for(__doc__)
     add = parser.add_argument
     add("--history", required=True, help="URI of the history of snapshots")
     add("--out", required=True, help="URI of the directory for the forecast")
     add(
         "--run", action="append", default=[], help="URI of a run's artifacts, for its snapshot's capacities; repeatable"
     )
-    add("--cluster", action="append", default=[], help="id of a cluster; repeatable; default all in the history")
+    add("--cluster", action="append", help="id of a cluster; repeatable; default all in the history")
     add("--days", type=float, default=60.0, help="days of history to look at; default 60")
     add("--until", type=_moment, help="the end of these days, such as 2026-11-16T00:00:00+00:00; default now")
     add("--fill", type=float, default=0.9, help="the part of a disk that may be used; default 0.9")
     add("--more-brokers", type=int, default=0, help="also say what so many more brokers would postpone; default 0")
-    add("--capacities", type=_object, help='what brokers can hold, as JSON: {"default": {"disk": 16000000000000}}')
+    add("--capacities", type=json_object, help='what brokers can hold, as JSON: {"default": {"disk": 16000000000000}}')
     return parser.parse_args(arguments)
 
 
@@ -302,15 +270,5 @@ def _moment(text: str) -> datetime:
     return moment
 
 
-def _object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise argparse.ArgumentTypeError(f"this is not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError(f"give an object, not {text!r}")
-    return value
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    run_program(main)

@@ -13,7 +13,7 @@ and days outside the window are not even listed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -21,20 +21,20 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.history import Share, clusters, files_between, read_group_reads, read_loads, shares_of
+from rebalance_lib.history import (
+    GROUP_READS,
+    LOADS,
+    Share,
+    clusters,
+    files_between,
+    read_group_reads,
+    read_loads,
+    shares_of,
+)
+from rebalance_lib.jobs.mapping import read_each
 from rebalance_lib.jobs.session import parallelism
 
-LOADS_DDL = (
-    "cluster string not null, topic string not null, partition int not null, size_bytes bigint not null, "
-    "size_p95 double not null, growth double, growth_p95 double, write_rate double, write_rate_p95 double, "
-    "write_rate_last double, read_rate double, read_rate_p95 double, read_rate_last double, "
-    "groups_reset array<string>, samples int not null"
-)
-GROUP_READS_DDL = (
-    "cluster string not null, topic string not null, partition int not null, group string not null, "
-    "read_rate double, read_rate_p95 double, read_rate_last double, resets int not null"
-)
+WINDOW = pa.field("window", pa.int64(), nullable=False)
 Read = Callable[[Artifacts, Share], pa.Table]
 
 
@@ -81,26 +81,25 @@ def group_reads(
     All else is as in `partition_loads`.
     """
     windows = _windows(history_uri, cluster_ids, window_start, window_end)
-    return _by_share(spark, history_uri, windows, read_group_reads, GROUP_READS_DDL).drop("window")
+    return _by_share(spark, history_uri, windows, read_group_reads, GROUP_READS).drop("window")
 
 
 def _windows(
     history_uri: str, cluster_ids: Sequence[str] | None, window_start: datetime, window_end: datetime
 ) -> list[Window]:
     """The same window of each of these clusters, or of all."""
-    known = clusters(Artifacts(history_uri))
-    if unknown := sorted(set(cluster_ids or ()) - set(known)):
-        raise InvalidInputError(f"clusters {unknown} are not in the history at {history_uri}; it has {known}")
-    chosen = known if cluster_ids is None else sorted(set(cluster_ids))
+    chosen = clusters(Artifacts(history_uri), cluster_ids)
     return [Window(cluster_id, window_start, window_end) for cluster_id in chosen]
 
 
 def window_loads(spark: SparkSession, history_uri: str, windows: Sequence[Window]) -> DataFrame:
     """The loads of each window, as `partition_loads`, with the window's number in front; clusters must be known."""
-    return _by_share(spark, history_uri, windows, read_loads, LOADS_DDL)
+    return _by_share(spark, history_uri, windows, read_loads, LOADS)
 
 
-def _by_share(spark: SparkSession, history_uri: str, windows: Sequence[Window], read: Read, ddl: str) -> DataFrame:
+def _by_share(
+    spark: SparkSession, history_uri: str, windows: Sequence[Window], read: Read, schema: pa.Schema
+) -> DataFrame:
     """What is read of each share in a task of its own, with the window's number in front."""
     history = Artifacts(history_uri)
     tasks = parallelism(spark)
@@ -109,21 +108,10 @@ def _by_share(spark: SparkSession, history_uri: str, windows: Sequence[Window], 
         for number, (cluster_id, start, end) in enumerate(windows)
         for share in shares_of(history, cluster_id, files_between(history, cluster_id, start, end), tasks)
     ]
-    numbers = spark.range(0, len(shares), 1, max(1, len(shares)))
-    return numbers.mapInArrow(_reading(history, shares, read), f"window bigint not null, {ddl}")
 
+    def read_share(numbered: tuple[int, Share]) -> Iterator[pa.Table]:
+        number, share = numbered
+        found = read(history, share)
+        yield found.add_column(0, WINDOW, pa.repeat(pa.scalar(number, WINDOW.type), found.num_rows))
 
-def _reading(
-    history: Artifacts, shares: Sequence[tuple[int, Share]], read: Read
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Runs in Spark's workers: numbers of shares come in, what is read of them goes out."""
-
-    def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch["id"].to_pylist():
-                window, share = shares[number]
-                found = read(history, share)
-                labels = pa.repeat(pa.scalar(window, pa.int64()), found.num_rows)
-                yield from found.add_column(0, "window", labels).to_batches(max_chunksize=50_000)
-
-    return answer
+    return read_each(spark, shares, read_share, pa.schema([WINDOW, *schema]))
