@@ -41,7 +41,7 @@ OWN = {
 }
 PARTITIONS_OF_A_SHUFFLE = 2_000_000
 MOST_SHUFFLE_PARTITIONS = 200
-# What is checked in SQL is counted before: thousands of rows for each cluster, however large. Spark would spend its time
+# What is checked in SQL is counted before: thousands of rows for each cluster, however large. Spark would spend time
 # on planning anew, and for few clusters on compilers: see "Start-up" in docs/scaling.md.
 ALWAYS = {"spark.sql.adaptive.enabled": "false"}
 FEW_PARTITIONS = 2_000_000
