@@ -17,8 +17,13 @@ def plan_on_spark(spark, runs, request, pace=None, past=None):
     return states
 
 
-def violations(spark, staged, request):
-    """By run: the rules that files staged in a directory of the run break; `staged` has these directories by run."""
+def violations(spark, staged, request, shards=None):
+    """By run: the rules that files staged in a directory of the run break; `staged` has these directories by run.
+
+    `shards` has how many tasks a run's rows are read by, for those that are not read by one.
+    """
     snapshots = {number: Artifacts(one.uri.rsplit("/", 1)[0]) / SNAPSHOT for number, one in staged.items()}
     with Checks(another_session(spark), request) as checks:
-        return checks.violations([Staged(number, snapshots[number], one) for number, one in staged.items()])
+        return checks.violations(
+            [Staged(number, snapshots[number], one, 1, (shards or {}).get(number, 1)) for number, one in staged.items()]
+        )

@@ -300,10 +300,13 @@ def test_a_written_plan_that_breaks_a_rule_is_found_out(kind, spark, tmp_path, o
         listed = entries(several[number])
         breaks(listed)
         rewrite(several[number], listed)
-    no_plan, untouched = len(BROKEN), len(BROKEN) + 1
+    no_plan, untouched, in_shards = range(len(BROKEN), len(BROKEN) + 3)
     text = several[no_plan].read_text("candidates/full/plan.json")
     several[no_plan].write_text("candidates/full/plan.json", text.replace('"partition":', '"part":', 1))
-    said = {number: "\n".join(lines) for number, lines in violations(spark, several, request).items()}
+    several[in_shards] = several[list(BROKEN).index("rack-spread")]
+    found = violations(spark, several, request, {in_shards: 2})
+    assert found.pop(in_shards) == found[list(BROKEN).index("rack-spread")]
+    said = {number: "\n".join(lines) for number, lines in found.items()}
     assert sorted(said) == [*range(len(BROKEN)), no_plan]
     assert untouched not in said
     for number, rule in enumerate(BROKEN):
