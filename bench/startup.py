@@ -63,7 +63,7 @@ def main() -> int:
     conf = [f"{name}={value}" for name, value in DEFAULTS.items()] + options.conf
     submit = [str(SUBMIT), "--master", options.master, *(word for one in conf for word in ("--conf", one))]
     submit += ["--conf", f"spark.pyspark.python={sys.executable}"]
-    java = driver_java_options(0) if options.java is None else options.java
+    java = driver_java_options() if options.java is None else options.java
     if java:
         submit += ["--driver-java-options", java]
     rows = []

@@ -136,12 +136,10 @@ def test_a_place_that_cannot_be_locked_holds_up_no_plan(tmp_path, monkeypatch):
     assert "could not be compiled ahead" in lines[0]
 
 
-def test_a_driver_is_given_the_archive_if_there_is_one_and_the_quick_compiler_if_there_is_little_to_do(places):
-    assert archive.driver_java_options() == ""
-    assert archive.driver_java_options(10_000) == archive.QUICK
+def test_a_driver_is_given_the_quick_compiler_and_the_archive_if_there_is_one(places):
+    assert archive.driver_java_options() == archive.QUICK
     (places[0] / archive._name()).touch()
-    assert f"-XX:SharedArchiveFile={places[0] / archive._name()} " in archive.driver_java_options(10**7)
-    assert archive.QUICK not in archive.driver_java_options(10**7)
+    assert f"-XX:SharedArchiveFile={places[0] / archive._name()} " in archive.driver_java_options()
 
 
 def test_an_archive_that_cannot_be_made_is_said_and_stops_nothing(places, monkeypatch):

@@ -18,7 +18,7 @@ from rebalance_lib.artifacts import PLAN, RATES, SNAPSHOT, Artifacts, write_grou
 from rebalance_lib.cli.stages import COMPILING, Stages
 from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.history import LoadOptions, clusters, planned_loads
-from rebalance_lib.jobs.archive import MANY_REPLICAS, driver_java_options
+from rebalance_lib.jobs.archive import driver_java_options
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Choice, ClusterModel, Request, Scope
 from rebalance_lib.planner.candidates import names
@@ -130,7 +130,7 @@ def submit(run: Artifacts, inputs: PlanInputs, master: str | None) -> None:
         arguments += ["--history", past.history.uri, *past.options.arguments()]
     environment: dict[str, Any] = {
         "PYSPARK_PYTHON": sys.executable,
-        **_driver(inputs.cluster.snapshot.replicas.num_rows),
+        **_driver(),
         **os.environ,
     }
     done = subprocess.run(
@@ -157,9 +157,8 @@ def _complaint(stdout: str, stderr: str) -> str | None:
     return (reported or lines)[-1] if lines else None
 
 
-def _driver(replicas: int) -> dict[str, str]:
-    """What suits a cluster of this size; a Java or a Spark that somebody has set up is left as it is."""
+def _driver() -> dict[str, str]:
+    """What suits the job's driver; a Java or a Spark that somebody has set up is left as it is."""
     if os.environ.keys() & {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_CONF_DIR", "SPARK_HOME"}:
         return {}
-    collector = "-XX:+UseParallelGC " if replicas >= MANY_REPLICAS else ""
-    return {"SPARK_DRIVER_MEMORY": "4g", "SPARK_SUBMIT_OPTS": f"{collector}{driver_java_options(replicas)}"}
+    return {"SPARK_DRIVER_MEMORY": "4g", "SPARK_SUBMIT_OPTS": driver_java_options()}

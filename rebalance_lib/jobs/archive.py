@@ -20,10 +20,10 @@ from rebalance_lib.caches import find, to_be_made
 HERE = Path(__file__).parent
 SECONDS = 300.0
 QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
-# C1 alone, and one thread that collects: most of what a small job does runs once, and a compiler that knows more takes
-# longer than it saves. Session and first task: 10.3 s of processor time so, 17.1 s without (`python -m bench.startup`).
+# C1 alone, and one thread that collects: Python workers do what takes long, most of what the JVM does runs once, and a
+# compiler that knows more takes longer than it saves. Session and first task: 10.3 s of processor time so, 17.1 s
+# without (`python -m bench.startup`); a plan of a million partitions: 45 s so, 52 s without.
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-MANY_REPLICAS = 1_000_000  # from here on, Java's second compiler is worth its time
 PROGRAM = """
 import sys
 import pyarrow as pa
@@ -41,15 +41,10 @@ with session("classes to archive") as spark:
 """
 
 
-def driver_java_options(replicas: int | None = None) -> str:
-    """What suits the JVM of a driver that runs on this machine.
-
-    Args:
-        replicas: Of all clusters that are planned; None if it is not known.
-    """
-    few = replicas is not None and replicas < MANY_REPLICAS
+def driver_java_options() -> str:
+    """What suits the JVM of a planning job's driver that runs on this machine, however large the clusters are."""
     archive = find(HERE, _name())
-    return " ".join([*([QUICK] if few else []), *([f"-XX:SharedArchiveFile={archive} {QUIET}"] if archive else [])])
+    return " ".join([QUICK, *([f"-XX:SharedArchiveFile={archive} {QUIET}"] if archive else [])])
 
 
 def archive_classes(log: Callable[[str], None]) -> Path | None:

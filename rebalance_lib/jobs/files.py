@@ -60,6 +60,7 @@ KINDS = {
     "set_replicas": slots.SET_REPLICAS,
     "unplanned": slots.UNPLANNED,
     "entries": slots.ENTRIES,
+    "topic_entries": slots.TOPIC_ENTRIES,
     "slots": slots.SLOTS,
     "rack_slots": slots.RACK_SLOTS,
     "plans": PLANS,

@@ -130,7 +130,7 @@ INVARIANTS = {
         _mode(Mode.DRAIN, Mode.REPAIR),
     ),
     "chosen-topics": Invariant(
-        "changes", "NOT chosen", "concat(first, ': the topic is not among those that may change')"
+        "topic_changes", "NOT chosen", "concat(first, ': the topic is not among those that may change')"
     ),
     "excluded-brokers": Invariant(
         "broker_slots",
@@ -221,7 +221,7 @@ INVARIANTS = {
 }
 
 
-COUNTED = frozenset({"changes", "broker_slots", "spreads", "forced_spreads", "added", "forgotten"})
+COUNTED = frozenset({"changes", "topic_changes", "broker_slots", "spreads", "forced_spreads", "added", "forgotten"})
 """Views whose rows stand for several partitions or replicas."""
 
 

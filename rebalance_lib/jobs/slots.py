@@ -28,13 +28,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from rebalance_lib.plan.columns import Lists, find_sorted, one_chunk, partition_keys
+from rebalance_lib.plan.columns import Lists, find_sorted, one_chunk
 from rebalance_lib.planner import Mode, Request
 from rebalance_lib.topology.texts import encode_texts
 
 _Ints = NDArray[np.int64]
 _Flags = NDArray[np.bool_]
 
+_BITS = 32  # of the number of a partition
 _COUNTED = [("number", pa.int64()), ("first", pa.string())]
 SLOTS = pa.schema(
     [
@@ -56,7 +57,7 @@ SLOTS = pa.schema(
 ENTRIES = pa.schema(
     [
         ("candidate", pa.string()),
-        ("topic", pa.string()),
+        ("topic", pa.string()),  # of partitions that are new: how many replicas they have depends on it
         ("known", pa.bool_()),  # whether the cluster has the partition
         ("repeated", pa.bool_()),  # whether the plan has another entry for it
         ("distinct", pa.bool_()),  # whether its brokers are
@@ -68,6 +69,14 @@ ENTRIES = pa.schema(
         ("before", pa.int64()),  # how many replicas
         ("after", pa.int64()),
         ("replaced", pa.bool_()),  # whether the list is the one before with brokers replaced as the request says
+        *_COUNTED,
+    ]
+)
+TOPIC_ENTRIES = pa.schema(
+    [
+        ("candidate", pa.string()),
+        ("topic", pa.string()),
+        ("known", pa.bool_()),
         ("lowest", pa.int32()),  # of the partitions
         ("highest", pa.int32()),
         *_COUNTED,
@@ -102,24 +111,24 @@ class Cluster:
     @classmethod
     def of(cls, replicas: pa.Table, brokers: pa.Table) -> Cluster:
         """From rows of a snapshot, in any order."""
-        replicas = replicas.filter(pc.invert(pc.fill_null(replicas["adding"], False)))
-        (key,) = partition_keys(replicas)
-        position = one_chunk(replicas["position"]).to_numpy(zero_copy_only=False)
-        if not np.all((key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & (position[1:] > position[:-1]))):
-            replicas = replicas.take(pa.array(np.lexsort((position, key))))
-        return cls(replicas, brokers)
+        adding = pc.fill_null(replicas["adding"], False)
+        found = cls(replicas.filter(pc.invert(adding)) if pc.any(adding).as_py() else replicas, brokers)
+        key, position = found.key, one_chunk(found.replicas["position"]).to_numpy(zero_copy_only=False)
+        if np.all((key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & (position[1:] > position[:-1]))):
+            return found
+        return cls(found.replicas.take(pa.array(np.lexsort((position, key)))), brokers)
 
     def loads(self) -> pa.Table:
         """By broker: what it holds."""
-        ids, broker = np.unique(self.broker, return_inverse=True)
-        size = np.zeros(len(ids), np.int64)
-        np.add.at(size, broker, self._bytes)
-        leaders = np.bincount(broker[self._begins], minlength=len(ids))
-        return pa.table([ids, np.bincount(broker, minlength=len(ids)), size, leaders], schema=LOADS)
+        leads = np.zeros(len(self.broker), np.int64)
+        leads[self._begins] = 1
+        rows = pa.table({"broker": self.broker, "bytes": self._bytes, "leads": leads})
+        wanted = [([], "count_all"), ("bytes", "sum"), ("leads", "sum")]
+        return rows.group_by("broker", use_threads=False).aggregate(wanted).rename_columns(LOADS.names).cast(LOADS)
 
     def topics(self) -> pa.Table:
         """By topic: how many partitions it has, and how many replicas its first."""
-        code, names = encode_texts(self.replicas["topic"])
+        code, names = self._topics
         internal = one_chunk(pc.fill_null(self.replicas["internal"], False)).to_numpy(zero_copy_only=False)
         partitions, factor, hidden = (
             np.bincount(code[rows], minlength=len(names))
@@ -142,23 +151,23 @@ class Cluster:
 
     def unplanned(self, candidate: str, entries: pa.Table, brokers: NDArray[np.int32]) -> pa.Table:
         """Replicas on some brokers, of partitions that a plan does not name."""
-        key, wanted = partition_keys(self.replicas, entries)
-        rows = np.flatnonzero(np.isin(self.broker, brokers) & ~np.isin(key, wanted))
+        rows = np.flatnonzero(np.isin(self.broker, brokers) & ~np.isin(self.key, self._keys_of(entries)))
         found = self.replicas.select(["topic", "partition", "broker"]).take(pa.array(rows))
         return _table(_counted({"topic": found["topic"], "broker": found["broker"]}, {}, found, candidate), UNPLANNED)
 
     def beside(self, candidate: str, entries: pa.Table, request: Request) -> dict[str, pa.Table]:
-        """The entries, slots and rack_slots of a plan.
+        """The entries, topic_entries, slots and rack_slots of a plan.
 
         Args:
             candidate: What the plan is called.
             entries: Its rows: entry (a number for each), topic, partition, replicas and log_dirs.
             request: What was asked for.
         """
-        key, wanted = partition_keys(self.replicas, entries)
-        pair = _Pair.of(self, entries, find_sorted(key[self._begins], wanted))
+        wanted = self._keys_of(entries)
+        pair = _Pair.of(self, entries, find_sorted(self.key[self._begins], wanted))
         return {
             "entries": self._entries(candidate, pair, _repeated(wanted), request),
+            "topic_entries": _topic_entries(candidate, pair),
             "slots": self._slots(candidate, pair, request),
             "rack_slots": self._rack_slots(candidate, pair),
         }
@@ -171,7 +180,7 @@ class Cluster:
         distinct = np.ones(len(entries), np.bool_)
         distinct[after.rows[after.repeated()]] = False
         columns = {
-            "topic": entries["topic"],
+            **({"topic": entries["topic"]} if request.mode is Mode.PARTITIONS else {}),
             "known": pair.known,
             "repeated": repeated,
             "distinct": distinct & (after.lengths > 0),
@@ -184,9 +193,7 @@ class Cluster:
             "after": after.lengths,
             "replaced": Lists(before.offsets, expected).same_rows(after),
         }
-        partition = entries["partition"]
-        bounds = {"lowest": (partition, "min"), "highest": (partition, "max")}
-        return _table(_counted(columns, bounds, entries, candidate), ENTRIES)
+        return _table(_counted(columns, {}, entries, candidate), ENTRIES)
 
     def _slots(self, candidate: str, pair: _Pair, request: Request) -> pa.Table:
         entries, before, after, was = pair.entries, pair.before, pair.after, pair.was
@@ -254,6 +261,29 @@ class Cluster:
         return np.array([first.get(id_, id_) for id_ in ids.tolist()], np.int32)[which]
 
     @cached_property
+    def _topics(self) -> tuple[NDArray[np.int32], pa.Array]:
+        return encode_texts(self.replicas["topic"])
+
+    @cached_property
+    def _ranks(self) -> dict[str, int]:
+        return {topic: rank for rank, topic in enumerate(sorted(self._topics[1].to_pylist()))}
+
+    @cached_property
+    def key(self) -> _Ints:
+        """By replica: a number for its partition, which sorts as partitions do."""
+        code, names = self._topics
+        ranks = np.array([self._ranks[topic] for topic in names.to_pylist()], np.int64)
+        return (ranks[code] << _BITS) + self._partition
+
+    def _keys_of(self, entries: pa.Table) -> _Ints:
+        """By entry: the number of its partition; topics that the cluster does not have come after all others."""
+        code, names = encode_texts(entries["topic"])
+        ranks = dict(self._ranks)
+        numbers = np.array([ranks.setdefault(topic, len(ranks)) for topic in names.to_pylist()], np.int64)
+        found: _Ints = (numbers[code] << _BITS) + one_chunk(entries["partition"]).to_numpy(zero_copy_only=False)
+        return found
+
+    @cached_property
     def broker(self) -> NDArray[np.int32]:
         """By replica."""
         found: NDArray[np.int32] = one_chunk(self.replicas["broker"]).to_numpy(zero_copy_only=False)
@@ -271,9 +301,8 @@ class Cluster:
     @cached_property
     def _begins(self) -> _Ints:
         """Where the replicas of each partition begin."""
-        topic, _ = encode_texts(self.replicas["topic"])
-        differs = (topic[1:] != topic[:-1]) | (self._partition[1:] != self._partition[:-1])
-        return np.flatnonzero(np.concatenate([np.ones(min(1, len(topic)), np.bool_), differs]))
+        differs = self.key[1:] != self.key[:-1]
+        return np.flatnonzero(np.concatenate([np.ones(min(1, len(self.key)), np.bool_), differs]))
 
     @cached_property
     def offsets(self) -> _Ints:
@@ -336,6 +365,13 @@ class _Pair:
     def was(self) -> _Ints:
         """By value of `after`: where it is in `before`; -1 if it comes."""
         return self.after.position_in(self.before)
+
+
+def _topic_entries(candidate: str, pair: _Pair) -> pa.Table:
+    partition = pair.entries["partition"]
+    bounds = {"lowest": (partition, "min"), "highest": (partition, "max")}
+    columns = {"topic": pair.entries["topic"], "known": pair.known}
+    return _table(_counted(columns, bounds, pair.entries, candidate), TOPIC_ENTRIES)
 
 
 def _repeated(keys: _Ints) -> _Flags:

@@ -1,12 +1,12 @@
 """What a plan does to a cluster, as SQL: the views that `invariants` ask.
 
-`checks` loads the tables of `files`: registered, loads, topic_sizes, set_replicas, unplanned, entries, slots,
-rack_slots, plans, files and brokers_after. On them:
+`checks` loads the tables of `files`: registered, loads, topic_sizes, set_replicas, unplanned, entries, topic_entries,
+slots, rack_slots, plans, files and brokers_after. On them:
 
     homes              the broker set of each topic, '' for that of brokers in no set
     topics             how many partitions each has, and whether the request lets them change
     brokers            what each holds, what the request makes of it, and the rack that counts for its replicas
-    changes            the entries of a plan beside their topics
+    topic_changes      the entries of a plan by topic
     broker_slots       its slots beside their brokers
     tally              what comes to and goes from each broker and log dir
     and others         sums of these, beside what the files say
@@ -81,8 +81,9 @@ OF_CLUSTERS = {
         FROM (SELECT run, broker, inline(log_dirs) FROM brokers)""",
 }
 OF_CHANGES = {
-    "changes": """
-        SELECT entries.*, chosen, partitions, factor FROM entries LEFT JOIN topics USING (run, topic)""",
+    "changes": "SELECT entries.*, factor FROM entries LEFT JOIN topics USING (run, topic)",
+    "topic_changes": """
+        SELECT topic_entries.*, chosen, partitions FROM topic_entries LEFT JOIN topics USING (run, topic)""",
     "broker_slots": """
         SELECT run, candidate, broker, comes, goes, leads, led, log_dir, named, slot_homes.bytes AS bytes, copied,
             number, first, others_may_lead, takes, excluded, leaving, alive, dir, paths, home <> broker_set AS outside
@@ -140,7 +141,7 @@ OF_CHANGES = {
     "added": """
         SELECT run, candidate, topic, any_value(first) AS first, sum(number) AS number, bool_or(known) AS known,
             min(lowest) AS lowest, max(highest) AS highest, any_value(partitions) AS partitions
-        FROM changes GROUP BY run, candidate, topic""",
+        FROM topic_changes GROUP BY run, candidate, topic""",
     "forgotten": """
         -- replicas of chosen topics that had to leave, of partitions that the plan does not name
         SELECT run, candidate, broker, first, number

@@ -67,8 +67,9 @@ def test_the_example():
         (3, True, False, False, False, 2, 0, 10),
     ]
     (entry,) = found["entries"]
-    assert of(entry, "number", "first", "adds", "drops", "lowest", "highest") == (2, "foo-0", True, True, 0, 1)
-    assert not entry["leader_changes"]
+    assert of(entry, "number", "first", "adds", "drops", "leader_changes") == (2, "foo-0", True, True, False)
+    (topic,) = found["topic_entries"]
+    assert of(topic, "topic", "number", "lowest", "highest") == ("foo", 2, 0, 1)
 
 
 def test_brokers_of_one_rack_are_alike_and_partitions_with_the_same_racks_one_row():

@@ -208,31 +208,18 @@ class ComputePlacementOperator(SparkSubmitOperator):
 
     def _get_hook(self) -> SparkSubmitHook:
         """What runs spark-submit, with the properties of all places."""
+        from rebalance_lib.jobs.archive import driver_java_options
+
         connection = self._connection()
         extra = connection.extra_dejson if connection is not None else {}
         try:
             found = submitted(self.spark, *self._of_file(), of_connection(extra))
         except ValueError as error:
             raise AirflowFailException(f"connection {self._conn_id}: {error}") from error
-        if "cluster" not in (self._deploy_mode, extra.get("deploy-mode")) and (options := self._driver_options()):
-            found.setdefault("spark.driver.extraJavaOptions", options)
+        if "cluster" not in (self._deploy_mode, extra.get("deploy-mode")):
+            found.setdefault("spark.driver.extraJavaOptions", driver_java_options())
         self.conf = {**found, **(self.conf or {})}
         return super()._get_hook()
-
-    def _driver_options(self) -> str:
-        """What lets a driver on this machine start quickly; a fleet is never a small job."""
-        from rebalance_lib.artifacts import SNAPSHOT, Artifacts
-        from rebalance_lib.errors import RebalanceError
-        from rebalance_lib.jobs.archive import driver_java_options
-
-        uris, replicas = as_list(self.run_uris), None
-        if len(uris) == 1:
-            try:
-                with (Artifacts(uris[0]) / SNAPSHOT).open_parquet("replicas.parquet") as file:
-                    replicas = file.metadata.num_rows
-            except (OSError, RebalanceError, ValueError):
-                self.log.debug("the job says what is wrong with the run", exc_info=True)
-        return driver_java_options(replicas)
 
 
 class PrepareRollbackOperator(BaseOperator):
