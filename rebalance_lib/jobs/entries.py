@@ -1,10 +1,12 @@
 """The entries of a plan file as rows, by Arrow's JSON reader: a million of them in seconds.
 
 A plan file has one entry on each line, between a first and a last line of its own. A file that is anything else is one
-row, which says what is wrong with it.
+row, which says what is wrong with it. It is read in blocks, however long it is.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,20 +20,35 @@ _ENTRY = pa.schema(
         ("log_dirs", pa.list_(pa.string())),
     ]
 )
-_FIRST, _LAST, _NONE = '{"version":1,"partitions":[\n', "\n]}\n", '{"version":1,"partitions":[]}\n'
+_FIRST, _LAST, _NONE = b'{"version":1,"partitions":[\n', b"\n]}\n", b'{"version":1,"partitions":[]}\n'
 _BLOCK = 4 << 20
 
 
-def entries_of(text: str) -> pa.Table:
-    """An entry a row, and in ``line`` what is no entry."""
-    if text == _NONE:
-        return _with_line(_ENTRY.empty_table(), None)
-    if not text.startswith(_FIRST) or not text.endswith(_LAST):
-        return _unreadable(f"{text[:80]!r} is not how a plan begins and ends")
-    body = text[len(_FIRST) : -len(_LAST)]
-    if not body.startswith("{") or body.count("},\n{") != body.count("\n"):
+def entries_of(blocks: Iterable[bytes]) -> Iterator[pa.Table]:
+    """An entry a row, and in ``line`` what is no entry; the file comes in blocks of whole lines."""
+    begun, waiting = False, b""
+    for block in blocks:
+        if not begun and block == _NONE:
+            yield _with_line(_ENTRY.empty_table(), None)
+            return
+        if not begun and not block.startswith(_FIRST):
+            yield _unreadable(f"{block[:80].decode(errors='replace')!r} is not how a plan begins and ends")
+            return
+        some, begun = block if begun else block[len(_FIRST) :], True
+        if waiting and len(some) >= len(_LAST):
+            yield _entries(waiting.removesuffix(b",\n"), whole=waiting.endswith(b",\n"))
+            waiting = some
+        else:
+            waiting += some  # the last line alone belongs to the entries before it
+    yield _entries(waiting.removesuffix(_LAST), whole=waiting.endswith(_LAST))
+
+
+def _entries(body: bytes, *, whole: bool) -> pa.Table:
+    if not whole:
+        return _unreadable(f"{body[-80:].decode(errors='replace')!r} is not how a plan begins and ends")
+    if not body.startswith(b"{") or body.count(b"},\n{") != body.count(b"\n"):
         return _unreadable("an entry is not on a line of its own, or there is no comma behind it")
-    lines = body.replace("},\n", "}\n").encode()
+    lines = body.replace(b"},\n", b"}\n")
     options = json.ParseOptions(explicit_schema=_ENTRY, unexpected_field_behavior="error")
     try:
         table = json.read_json(pa.BufferReader(lines), json.ReadOptions(block_size=_BLOCK), options)

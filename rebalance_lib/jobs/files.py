@@ -6,8 +6,9 @@ Each function is for mapInArrow: places in a list come in, the rows of the files
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -23,6 +24,7 @@ ENTRIES = (
 )
 SUMMARIES = "run bigint, text string"
 PLAN_FILE = "plan.json"
+BLOCK_BYTES = 16 << 20
 
 Staged = Sequence[tuple[int, Artifacts]]
 Parts = Sequence[tuple[int, Artifacts, int]]
@@ -30,11 +32,22 @@ Reader = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def tables(parts: Parts, name: str, schema: str) -> Reader:
-    """Some columns of a Parquet file: a run, a directory and a row group each; columns it does not have are null."""
+    """Some columns of a Parquet file: a run, a directory and a row group each; columns it does not have are null.
+
+    The last row group that is listed of a file stands for all after it.
+    """
     columns = arrow_schema(schema).names
+    last: dict[str, int] = {}
+    for _, directory, row_group in parts:
+        last[directory.uri] = max(row_group, last.get(directory.uri, 0))
 
     def read(directory: Artifacts, row_group: int) -> Iterator[pa.Table]:
-        return directory.read_row_group(name, row_group, columns, rows=BATCH_ROWS)
+        groups = range(row_group, row_group + 1)
+        if row_group == last[directory.uri]:
+            with directory.open_parquet(name) as file:
+                groups = range(row_group, max(row_group + 1, file.num_row_groups))
+        for group in groups:
+            yield from directory.read_row_group(name, group, columns, rows=BATCH_ROWS)
 
     return _each(parts, read, schema)
 
@@ -57,15 +70,22 @@ def entries(staged: Staged) -> Reader:
     def read(directory: Artifacts) -> Iterator[pa.Table]:
         for candidate in (None, *(directory / "candidates").directories()):
             place = directory if candidate is None else directory / "candidates" / candidate
-            text = place.read_bytes(PLAN_FILE)
-            digest = hashlib.sha256(text.replace(b"\n", b"")).hexdigest()
-            yield pa.table({"candidate": pa.array([candidate], pa.string()), "digest": [digest]})
-            if candidate is not None:
-                found = entries_of(text.decode())
-                label = pa.repeat(pa.scalar(candidate), found.num_rows)
-                yield found.append_column("candidate", label)
+            digest = hashlib.sha256()
+            with place.open_reader(PLAN_FILE) as file:
+                blocks = _blocks(file, digest)
+                for found in entries_of(blocks) if candidate is not None else ():
+                    yield found.append_column("candidate", pa.repeat(pa.scalar(candidate), found.num_rows))
+                deque(blocks, 0)  # what was not read for its entries counts in the digest, too
+            yield pa.table({"candidate": pa.array([candidate], pa.string()), "digest": [digest.hexdigest()]})
 
     return _each(staged, read, ENTRIES)
+
+
+def _blocks(file: IO[bytes], digest: Any) -> Iterator[bytes]:
+    """A file in blocks of whole lines; the digest is of all but their ends."""
+    while block := file.read(BLOCK_BYTES) + file.readline():
+        digest.update(block.replace(b"\n", b""))
+        yield block
 
 
 def arrow_schema(schema: str) -> pa.Schema:

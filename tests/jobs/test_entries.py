@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
-from rebalance_lib.jobs.entries import entries_of
+from rebalance_lib.jobs import entries
 from rebalance_lib.plan import Plan, PlanEntry, format_plan
 
 GOOD = """{"version":1,"partitions":[
@@ -24,6 +25,22 @@ WRONG = {
     "half a list": (GOOD.replace("[1,2]", "[1,null]"), "lacks its topic, its partition or its replicas"),
     "half an entry": (GOOD.replace(",2]}", "}"), "JSON parse error"),
 }
+
+
+def entries_of(text, lines=100):
+    """All rows, from blocks of so many lines."""
+    split = text.encode().splitlines(keepends=True)
+    blocks = [b"".join(split[start : start + lines]) for start in range(0, len(split), lines)]
+    return pa.concat_tables(entries.entries_of(blocks))
+
+
+@pytest.mark.parametrize("lines", [1, 2, 3, 4, 100])
+def test_blocks_of_a_file_are_read_one_after_the_other(lines):
+    plan = Plan.from_entries([PlanEntry("t", number, (1, 2)) for number in range(7)])
+    rows = entries_of(format_plan(plan), lines).to_pylist()
+    assert [(row["partition"], row["line"]) for row in rows] == [(number, None) for number in range(7)]
+    cut = entries_of(format_plan(plan).removesuffix("]}\n"), lines).to_pylist()
+    assert any(row["line"] is not None for row in cut)
 
 
 def test_what_is_written_is_read():
