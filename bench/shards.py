@@ -27,8 +27,7 @@ import pyarrow as pa
 
 from bench.clusters import Parameters, generate
 from bench.document import table
-from rebalance_lib.planner import Candidate, ClusterModel, Mode, Request, Scope
-from rebalance_lib.planner import shards as planner_shards
+from rebalance_lib.planner import Candidate, ClusterModel, Mode, Request, Scope, shard_join
 from rebalance_lib.planner.candidates import FULL, all_candidates
 from rebalance_lib.planner.goals import GOALS
 from rebalance_lib.planner.shard_tables import ShardInput, shard_tables, summed, totals_of
@@ -105,20 +104,20 @@ def measures(one: Candidate, request: Request) -> list[float | None]:
 
 
 class Watched:
-    """Seconds on a processor of shards and of their join, and how many partitions were kept."""
+    """Seconds on a processor of shards and of their join, and how many partitions were sampled."""
 
     def __init__(self) -> None:
         self.shards = self.join = 0.0
         self.kept = 0
 
     def __enter__(self) -> Self:
-        plan_shard, join_shards = planner_shards.plan_shard, planner_shards.join_shards
+        plan_shard, join_shards = shard_join.plan_shard, shard_join.join_shards
 
         def plan(*arguments: Any) -> Any:
             begun = time.process_time()
             found = plan_shard(*arguments)
             self.shards += time.process_time() - begun
-            self.kept += len(found.kept_rows)
+            self.kept += len(found.sample)
             return found
 
         def join(*arguments: Any) -> Any:
@@ -127,7 +126,7 @@ class Watched:
             self.join += time.process_time() - begun
             return found
 
-        self.patches = patch.multiple(planner_shards, plan_shard=plan, join_shards=join)
+        self.patches = patch.multiple(shard_join, plan_shard=plan, join_shards=join)
         self.patches.start()
         return self
 

@@ -156,6 +156,13 @@ class Artifacts:
         pq.write_table(table, sink, compression="zstd")
         self.write_bytes(name, sink.getvalue().to_pybytes())
 
+    def write_tables(self, name: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+        """Write a table that comes in pieces as Parquet; it appears whole or not at all."""
+        with self.open_writer(name) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
+            for table in tables:
+                for batch in table.to_batches():
+                    writer.write_batch(batch)
+
     @contextmanager
     def open_parquet(self, name: str, *, read_dictionary: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
         """A Parquet file, to read some of its columns and row groups; what goes wrong meanwhile names it.

@@ -32,13 +32,14 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema as ddl
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.jobs import tasks
+from rebalance_lib.jobs import shards, tasks
 from rebalance_lib.jobs.checks import Checks
 from rebalance_lib.jobs.files import Staged
 from rebalance_lib.jobs.isolation import in_halves
 from rebalance_lib.jobs.rows import CHUNKS, PlanTask, read_loads, read_replicas
 from rebalance_lib.jobs.session import another_session, close_session, parallelism, tune_spark
-from rebalance_lib.jobs.tasks import OUTCOMES, PREPARED, RUN_TOTALS
+from rebalance_lib.jobs.shards import Assembled, Piece
+from rebalance_lib.jobs.tasks import OUTCOMES, PREPARED
 from rebalance_lib.planner import Request
 from rebalance_lib.planner.shard_tables import KEYS, SUMS, TOTALS
 from rebalance_lib.planner.shards import shard_count
@@ -126,7 +127,7 @@ def plan(spark: SparkSession, runs: Sequence[RunState]) -> None:
         groups += run.task.shards
     rows = replicas(spark, runs).unionByName(loads(spark, runs)).repartitionById(groups, "group")
     if groups > len(runs):
-        planned = _plan_in_shards(rows, runs)
+        planned = _plan_in_shards(spark, rows, runs)
     else:
         planned = _outcomes(rows.mapInArrow(tasks.plan(_tasks(runs)), ddl(OUTCOMES)), runs)
     for run, row in planned:
@@ -137,17 +138,29 @@ def plan(spark: SparkSession, runs: Sequence[RunState]) -> None:
             run.errors.append("Spark gave no answer for it: run the job again")
 
 
-def _plan_in_shards(rows: DataFrame, runs: Sequence[RunState]) -> list[tuple[RunState, Row]]:
-    """Tell each shard what the whole cluster adds up to, then put the plans of the shards together."""
+def _plan_in_shards(spark: SparkSession, rows: DataFrame, runs: Sequence[RunState]) -> list[tuple[RunState, Row]]:
+    """Tell each shard what the whole cluster adds up to, correct what shards leave uneven, and put files together."""
     rows.persist(StorageLevel.DISK_ONLY)
     try:
-        sums = rows.mapInArrow(tasks.add_up(_tasks(runs)), ddl(RUN_TOTALS)).groupBy("run", *KEYS).sum(*SUMS)
-        totals = _by_run(sums.toDF(*RUN_TOTALS.names).toArrow())  # a row for each log dir: no partition's
-        kept = rows.mapInArrow(tasks.plan_shard(_tasks(runs), totals), ddl(CHUNKS))
-        joined = kept.repartitionById(len(runs), "group").mapInArrow(tasks.join(_tasks(runs), totals), ddl(OUTCOMES))
-        return _outcomes(joined, runs)
+        sums = rows.mapInArrow(shards.add_up(_tasks(runs)), ddl(shards.RUN_TOTALS)).groupBy("run", *KEYS).sum(*SUMS)
+        totals = _by_run(sums.toDF(*shards.RUN_TOTALS.names).toArrow())  # a row for each log dir: no partition's
+        planned = rows.mapInArrow(shards.plan_shard(_tasks(runs), totals), ddl(OUTCOMES))
+        # A cluster that is cut up is alone in its batch, see `batches`.
+        corrected = planned.repartition(1).mapInArrow(shards.join(_tasks(runs), totals), ddl(shards.JOINED))
+        joined = _outcomes(corrected, runs)
     finally:
         rows.unpersist()
+    pieces = [
+        (run.number, Piece(row.staged, tuple(row.parts), piece.candidate, piece.source, tuple(piece.targets)))
+        for run, row in joined
+        for piece in row.pieces
+    ]
+    digests: dict[int, dict[str, str]] = {run.number: {} for run, _ in joined}
+    for run, row in _of_each(spark, runs, pieces, shards.assemble, shards.ASSEMBLED):
+        if row.digest is not None:
+            digests[run.number][row.candidate] = row.digest
+    plans = [(run.number, Assembled(row.staged, digests[run.number])) for run, row in joined if not run.errors]
+    return _of_each(spark, runs, plans, shards.finish, OUTCOMES)
 
 
 def _by_run(totals: pa.Table) -> dict[int, pa.Table]:
@@ -224,11 +237,20 @@ def _each(
     spark: SparkSession, runs: Sequence[RunState], work: Callable[[PlanTask], tasks.Found], schema: pa.Schema
 ) -> list[tuple[RunState, Row]]:
     """Do a piece of work for each run, in a task of its own: the runs with which nothing went wrong, and their rows."""
-    runs = _good(runs)
-    if not runs:
+    return _of_each(spark, runs, list(_tasks(_good(runs)).items()), work, schema)
+
+
+def _of_each(
+    spark: SparkSession,
+    runs: Sequence[RunState],
+    numbered: Sequence[tuple[int, tasks.One]],
+    work: Callable[[tasks.One], tasks.Found],
+    schema: pa.Schema,
+) -> list[tuple[RunState, Row]]:
+    """The same for parts of runs, each with the number of its run."""
+    if not numbered:
         return []
-    numbered = list(_tasks(runs).items())
-    return _outcomes(_range(spark, len(runs)).mapInArrow(tasks.each(numbered, work, schema), ddl(schema)), runs)
+    return _outcomes(_range(spark, len(numbered)).mapInArrow(tasks.each(numbered, work, schema), ddl(schema)), runs)
 
 
 def _outcomes(done: DataFrame, runs: Sequence[RunState]) -> list[tuple[RunState, Row]]:

@@ -142,7 +142,7 @@ def shards(one: Staged, request: Request) -> Mapper:
     """For mapInArrow: all rows of a shard come in; everything that is asked of them goes out."""
 
     def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _, rows = rows_of(batches, PARTS)
+        _, _, rows = rows_of(batches, PARTS)
         placed = rows.filter(pc.is_valid(rows["position"])).select(REPLICAS.names)
         listed = rows.filter(pc.is_valid(rows["entry"])).select(LISTED.names)
         files = rows.filter(pc.and_(pc.is_null(rows["position"]), pc.is_null(rows["entry"]))).select(FILES.names)

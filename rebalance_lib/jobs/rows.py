@@ -6,11 +6,6 @@ A *group* is what one task plans: a whole cluster, or a shard of a large one. A 
     a load            a topic and a partition without a position: its rates, and the size to expect
     a message         no topic: that there is such a run, that the history was read, or what is wrong with the run
 
-and of `KEPT`, which a shard hands on, besides
-
-    a placement       of a partition by a candidate, see ``planner.shard_tables``
-    a rest            what the shard adds up to without the partitions that it hands on
-
 Spark carries them in chunks, many rows of a group as Arrow's bytes in one row of `CHUNKS`: a JVM that takes a million
 replicas apart, field by field, and puts them together again for the next task needs 12 s for it.
 """
@@ -32,14 +27,13 @@ from rebalance_lib.history import LoadOptions, planned_part
 from rebalance_lib.history.planned import PLANNED_LOADS
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Request
-from rebalance_lib.planner.shard_tables import SHARD_ROWS, ShardInput, shard_of
+from rebalance_lib.planner.shard_tables import ShardInput, shard_of
 from rebalance_lib.topology import REPLICAS, Snapshot, TopicPartition, check_snapshot, replica_rows
 from rebalance_lib.topology.load_facts import LoadFacts
 
 BATCH_ROWS = 100_000  # that go from a worker to Spark at a time
 RUN = pa.field("run", pa.int64(), nullable=False)
 RATE_COLUMNS = ("write_rate", "read_rate", "write_rate_p95")
-PLACEMENT = tuple(name for name in SHARD_ROWS.names if name not in {"topic", "partition"})
 CHUNKS = pa.schema([RUN, pa.field("group", pa.int32(), nullable=False), ("rows", pa.binary())])
 ROWS = pa.schema(
     [
@@ -49,7 +43,6 @@ ROWS = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-KEPT = pa.schema([*ROWS, *(SHARD_ROWS.field(name).with_nullable(True) for name in PLACEMENT), ("rest", pa.binary())])
 Batches = Iterable[pa.RecordBatch]
 Mapper = Callable[[Batches], Iterator[pa.RecordBatch]]
 
@@ -192,14 +185,15 @@ def chunks_of(table: pa.Table, schema: pa.Schema, run: int, group: Any = 0) -> I
             yield pa.RecordBatch.from_pydict(columns, CHUNKS)
 
 
-def rows_of(batches: Batches, schema: pa.Schema) -> tuple[int, pa.Table]:
-    """The run of rows of CHUNKS, which are all of one, and the table in them; -1 if there are none."""
-    run, found = -1, []
+def rows_of(batches: Batches, schema: pa.Schema) -> tuple[int, int, pa.Table]:
+    """The run and the group of rows of CHUNKS, which are all of one, and the table in them; -1 if there are none."""
+    run = group = -1
+    found: list[pa.RecordBatch] = []
     for batch in batches:
-        for number, rows in zip(batch["run"].to_pylist(), batch["rows"], strict=True):
-            run = number
+        for number, one, rows in zip(batch["run"].to_pylist(), batch["group"].to_pylist(), batch["rows"], strict=True):
+            run, group = number, one
             found += pa.ipc.open_stream(rows.as_buffer())
-    return run, pa.Table.from_batches(found, schema)
+    return run, group, pa.Table.from_batches(found, schema)
 
 
 def in_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -234,16 +228,8 @@ def cluster_of(task: PlanTask, rows: pa.Table) -> ShardInput:
     return ShardInput(snapshot, _loads(task, rows))
 
 
-def load_rows(rows: pa.Table) -> pa.Table:
-    """Those of these rows that are loads."""
-    of_partition = pc.and_(pc.is_valid(rows["topic"]), pc.is_null(rows["position"]))
-    if "candidate" in rows.column_names:
-        of_partition = pc.and_(of_partition, pc.is_null(rows["candidate"]))
-    return rows.filter(of_partition)
-
-
 def _loads(task: PlanTask, rows: pa.Table) -> pa.Table | None:
-    found = load_rows(rows).select(PLANNED_LOADS.names)
+    found = rows.filter(pc.and_(pc.is_valid(rows["topic"]), pc.is_null(rows["position"]))).select(PLANNED_LOADS.names)
     if not found.num_rows:
         return None
     loads = found.cast(PLANNED_LOADS).sort_by([("topic", "ascending"), ("partition", "ascending")])

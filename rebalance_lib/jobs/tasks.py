@@ -2,12 +2,10 @@
 
     prepare        a run      its brokers and the footer of its replicas: how much there is to plan
     plan           a run      all rows of its cluster: the plans to choose from, written to the run's staging
-    add_up         a shard    of a large cluster: what its rows add up to by broker
-    plan_shard     a shard    its part of the plans: the partitions that it changes, and what all others add up to
-    join           a run      what its shards hand on: as `plan`
     publish        a run      the staged files appear as the run's plan
 
-`rows` says what goes from one to the next. Whatever goes wrong with a run is told in a row, and is that run's affair.
+Large clusters are planned in `shards`. `rows` says what goes from one to the next. Whatever goes wrong with a run is
+told in a row, and is that run's affair.
 """
 
 from __future__ import annotations
@@ -16,34 +14,27 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_lib.artifacts import LAST, PLAN, Artifacts, read_groups
 from rebalance_lib.compile import ensure_compiled
-from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.history import cuts_of
 from rebalance_lib.jobs.rows import (
-    KEPT,
     ROWS,
     RUN,
     Batches,
     Mapper,
     PlanTask,
     Tasks,
-    chunks_of,
     cluster_of,
-    labelled,
-    load_rows,
-    message,
     refuse_errors,
     rows_of,
     worded,
 )
-from rebalance_lib.plan.columns import find_sorted, partition_keys
 from rebalance_lib.planner import Choice, ClusterModel
-from rebalance_lib.planner.shard_tables import SHARD_ROWS, TOTALS, joined, shard_tables, totals_of
 from rebalance_lib.report import with_groups, write_choice
 from rebalance_lib.topology import Groups
 
@@ -69,18 +60,21 @@ PREPARED = pa.schema(
         ("cuts", pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int32())]))),
     ]
 )
-RUN_TOTALS = pa.schema([RUN, *TOTALS])
 MANY_PARTITIONS = 50_000  # of a cluster whose history is worth several tasks
 Found = Mapping[str, object] | None
+One = TypeVar("One")
 
 
-def each(runs: Sequence[tuple[int, PlanTask]], work: Callable[[PlanTask], Found], schema: pa.Schema) -> Mapper:
-    """For mapInArrow: places of runs come in; what was found out about each, or what was wrong with it, goes out."""
+def each(runs: Sequence[tuple[int, One]], work: Callable[[One], Found], schema: pa.Schema) -> Mapper:
+    """For mapInArrow: places in the list come in; what was found out about each, or what was wrong with it, goes out.
+
+    Args: `runs` has the number of a run, and what the work is done for: its task, or a part of it.
+    """
 
     def answer(batches: Batches) -> Iterator[pa.RecordBatch]:
         for place in (place for batch in batches for place in batch["id"].to_pylist()):
             number, task = runs[place]
-            yield _outcome(number, partial(work, task), schema)
+            yield outcome(number, partial(work, task), schema)
 
     return answer
 
@@ -113,52 +107,11 @@ def publish(task: PlanTask) -> None:
 
 def plan(tasks: Tasks) -> Mapper:
     """For mapInArrow: all rows of a run come in, what became of it goes out; its plans are in its staging then."""
-    return _of_run(ROWS, lambda number, rows: _plan(tasks[number], rows))
-
-
-def join(tasks: Tasks, totals: Mapping[int, pa.Table]) -> Mapper:
-    """For mapInArrow: what all shards of a run hand on comes in, what became of it goes out."""
-    return _of_run(KEPT, lambda number, rows: _join(tasks[number], rows, totals[number]))
-
-
-def add_up(tasks: Tasks) -> Mapper:
-    """For mapInArrow: all rows of a shard come in; what they add up to by broker goes out.
-
-    What is wrong with them is told by `plan_shard`, which reads them again.
-    """
 
     def answer(batches: Batches) -> Iterator[pa.RecordBatch]:
-        number, rows = rows_of(batches, ROWS)
-        if rows.num_rows and not len(rows["error"].drop_null()):
-            try:
-                found = totals_of(cluster_of(tasks[number], rows), tasks[number].request)
-            except InvalidInputError:
-                return
-            yield from labelled(found, RUN_TOTALS, number)
-
-    return answer
-
-
-def plan_shard(tasks: Tasks, totals: Mapping[int, pa.Table]) -> Mapper:
-    """For mapInArrow: all rows of a shard come in; what its run needs of it to put the plans together goes out."""
-
-    def answer(batches: Batches) -> Iterator[pa.RecordBatch]:
-        number, rows = rows_of(batches, ROWS)
+        number, _, rows = rows_of(batches, ROWS)
         if rows.num_rows:
-            try:
-                for table in _plan_shard(tasks[number], rows, totals.get(number)):
-                    yield from chunks_of(table, KEPT, number)
-            except Exception as error:
-                yield from chunks_of(message(error), KEPT, number)
-
-    return answer
-
-
-def _of_run(schema: pa.Schema, work: Callable[[int, pa.Table], Found]) -> Mapper:
-    def answer(batches: Batches) -> Iterator[pa.RecordBatch]:
-        number, rows = rows_of(batches, schema)
-        if rows.num_rows:
-            yield _outcome(number, lambda: work(number, rows), OUTCOMES)
+            yield outcome(number, lambda: _plan(tasks[number], rows), OUTCOMES)
 
     return answer
 
@@ -174,41 +127,6 @@ def _plan(task: PlanTask, rows: pa.Table) -> Found:
     groups, note = _groups(task)
     choice = with_groups(choice, groups)
     timings["groups"] = time.perf_counter() - begun
-    return {"note": note, **_staged(task, choice)}
-
-
-def _plan_shard(task: PlanTask, rows: pa.Table, totals: pa.Table | None) -> Iterator[pa.Table]:
-    refuse_errors(rows)
-    ensure_compiled()
-    shard = cluster_of(task, rows)
-    found = shard_tables(shard, task.request, TOTALS.empty_table() if totals is None else totals, task.shards)
-    yield rows.filter(pc.is_valid(rows["groups_reset"]))
-    yield _only(shard.snapshot.replicas, found.kept)
-    if shard.loads is not None:
-        yield _only(load_rows(rows), found.kept)
-    yield found.placements
-    yield pa.table({"rest": pa.array([found.rest], pa.binary())})
-
-
-def _only(rows: pa.Table, kept: pa.Table) -> pa.Table:
-    """The rows of these partitions, which are sorted."""
-    known, wanted = partition_keys(kept, rows)
-    return rows.filter(pa.array(find_sorted(known, wanted) >= 0))
-
-
-def _join(task: PlanTask, rows: pa.Table, totals: pa.Table) -> Found:
-    """Put the plans of a cluster's shards together."""
-    begun = time.perf_counter()
-    refuse_errors(rows)
-    ensure_compiled()
-    kept = cluster_of(task, rows)
-    placements = rows.filter(pc.is_valid(rows["candidate"])).select(SHARD_ROWS.names).cast(SHARD_ROWS)
-    rests = rows["rest"].drop_null().to_pylist()
-    del rows
-    found = joined(kept, task.request, totals, placements, rests)
-    timings = {"plan": time.perf_counter() - begun}
-    choice = Choice(found.model, task.request, found.candidates, timings, rates=kept.loads)
-    note = f"{task.uri} was planned in {task.shards} shards: its consumer groups were not looked at"
     return {"note": note, **_staged(task, choice)}
 
 
@@ -228,7 +146,7 @@ def _groups(task: PlanTask) -> tuple[Groups | None, str | None]:
         return None, f"{task.uri} is planned without its consumer groups: {why}"
 
 
-def _outcome(number: int, work: Callable[[], Found], schema: pa.Schema) -> pa.RecordBatch:
+def outcome(number: int, work: Callable[[], Found], schema: pa.Schema) -> pa.RecordBatch:
     """What became of a run in a task."""
     begun = time.perf_counter()
     error: str | None = None

@@ -3,7 +3,7 @@
 from rebalance_lib.plan.assignment import current_assignment
 from rebalance_lib.plan.diff import DIFF_SCHEMA, PlanDiff, SizeSource, diff
 from rebalance_lib.plan.plan import PLAN_SCHEMA, Plan, PlanEntry
-from rebalance_lib.plan.reassignment_json import format_plan, parse_plan
+from rebalance_lib.plan.reassignment_json import format_plan, parse_plan, write_plan
 from rebalance_lib.plan.rollback import rollback
 from rebalance_lib.plan.topics_json import parse_topics_to_move
 from rebalance_lib.plan.verify import Rule, Rules, Violation, verify_plan
@@ -33,4 +33,5 @@ __all__ = [
     "parse_topics_to_move",
     "rollback",
     "verify_plan",
+    "write_plan",
 ]

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -52,13 +53,27 @@ def parse_plan(text: str | bytes) -> Plan:
 
 def format_plan(plan: Plan) -> str:
     """Print a plan as Kafka's tool reads it, an entry a line, so that any diff can compare two."""
-    if not len(plan):
-        return '{"version":1,"partitions":[]}\n'
-    texts = list(entry_texts(plan.entries, ",\n"))
-    if "digest" not in plan.__dict__:  # to write the entries once more for it would take longer
-        plan.__dict__["digest"] = digest_of_texts(texts)
-    body = ",\n".join(texts)
-    return f'{{"version":1,"partitions":[\n{body}\n]}}\n'
+    pieces: list[str] = []
+    digest = write_plan([plan.entries], pieces.append)
+    plan.__dict__.setdefault("digest", digest)  # to write the entries once more for it would take longer
+    return "".join(pieces)
+
+
+def write_plan(entries: Iterable[pa.Table], write: Callable[[str], object]) -> str:
+    """Write a plan as `format_plan` prints it, from its entries in order, some at a time; returns its digest."""
+    begun = False
+
+    def written() -> Iterator[str]:
+        nonlocal begun
+        for text in (text for some in entries for text in entry_texts(some, ",\n")):
+            write(",\n" if begun else '{"version":1,"partitions":[\n')
+            write(text)
+            begun = True
+            yield text
+
+    digest = digest_of_texts(written())
+    write("\n]}\n" if begun else '{"version":1,"partitions":[]}\n')
+    return digest
 
 
 def _read_columns(text: str) -> pa.Table | None:

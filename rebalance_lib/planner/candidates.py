@@ -25,7 +25,8 @@ from rebalance_lib.planner.names import FULL, HALF, LEADERS, PARTS, QUARTER, UNL
 from rebalance_lib.planner.outcome import Figures, Outcome
 from rebalance_lib.planner.request import Request
 from rebalance_lib.planner.scope import Scope
-from rebalance_lib.planner.shards import place_in_shards, shard_count
+from rebalance_lib.planner.shard_join import place_in_shards
+from rebalance_lib.planner.shards import shard_count
 from rebalance_lib.planner.workspace import at_present, carried_out
 from rebalance_lib.threads import side_by_side
 

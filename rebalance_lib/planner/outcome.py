@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rebalance_lib.planner.model import ClusterModel
+    from rebalance_lib.planner.rest import Rest
     from rebalance_lib.planner.scope import Scope
 
 ANY = "any"
@@ -105,6 +106,11 @@ class Outcome:
         return np.flatnonzero(self._compared[0])
 
     @cached_property
+    def other_dir(self) -> NDArray[np.int64]:
+        """The slots, after, whose replica stays on its broker in another log dir."""
+        return np.flatnonzero(self._compared[1])
+
+    @cached_property
     def changed(self) -> NDArray[np.int64]:
         """The partitions whose replica list or log dirs change, new ones included."""
         return np.flatnonzero(self._compared[2])
@@ -119,7 +125,7 @@ class Outcome:
         """How far partitions are, after, from a rack for each replica: racks that lack, and replicas in the fullest."""
         layout = self.placement.layout
         racks, fullest = rack_spread(layout.offsets, layout.broker, self.model.rack)
-        others = 0 if self.model.rest is None else self.model.rest.crowded
+        others = 0 if self._rest is None else self._rest.crowded
         return len(layout.broker) - int(racks.sum()) + int(fullest.sum()) + others
 
     @cached_property
@@ -138,13 +144,25 @@ class Outcome:
     @cached_property
     def in_fewer_racks(self) -> int:
         """How many partitions are, after, in fewer racks than now: those whose racks or replicas are given up."""
+        others = 0 if self._rest is None else self._rest.changes.count("in_fewer_racks")
         if not self.model.has_racks:
-            return 0
+            return others
         rack = np.where(self.model.alive, self.model.rack, -1)
         layout = self.placement.layout
         before, _ = rack_spread(self.model.offsets, self.model.broker, rack)
         after, _ = rack_spread(layout.offsets[: self.model.partitions + 1], layout.broker, rack)
-        return int(np.count_nonzero(after < before))
+        return int(np.count_nonzero(after < before)) + others
+
+    @property
+    def _rest(self) -> Rest | None:
+        """What other partitions add up to, after."""
+        return self.placement.model.rest
+
+    @property
+    def own(self) -> Outcome:
+        """The same of the model's partitions alone."""
+        model, after = (replace(one, rest=None) for one in (self.model, self.placement.model))
+        return replace(self, model=model, placement=replace(self.placement, model=after))
 
     @cached_property
     def plan(self) -> Plan:
@@ -230,12 +248,19 @@ class Outcome:
         model, after = self.model, self.placement
         known = model.partitions
         arrived = self.arrivals
-        other_dir = np.flatnonzero(self._compared[1])
-        moved = int(after.model.size[self.partition_after[arrived]].sum())
+        other_dir = self.other_dir
+        counts: dict[str, Any] = {
+            "partitions_changed": len(self.changed),
+            "replicas_moved": len(arrived),
+            "leaders_moved": int(np.count_nonzero(after.leader[:known] != model.leader)),
+            "bytes_moved": int(after.model.size[self.partition_after[arrived]].sum()),
+            "log_dir_moves": len(other_dir),
+            "log_dir_bytes": int(self.bytes_after[other_dir].sum()),
+        }
         loads = self.loads()
         of_sets = [part.loads() for part in self.of_sets] if self.model.sets else [loads]
         least = sum(int(np.maximum(0, of_set["bytes"][1] - of_set["bytes"][0]).sum()) for of_set in of_sets)
-        balances = {
+        balances: dict[str, Any] = {
             f"{name}_{when}": _worst(
                 part.balance(pair[name][place], _RESOURCES[name])
                 for part, pair in zip(self.of_sets, of_sets, strict=True)
@@ -247,16 +272,14 @@ class Outcome:
         more_than_order[self.partition_after[arrived]] = True
         more_than_order[self.partition_after[other_dir]] = True
         more_than_order[:known] |= np.diff(after.layout.offsets)[:known] != model.replication_factor
+        counts["order_only"] = int(np.count_nonzero(~more_than_order[self.changed]))
+        if self._rest is not None:
+            counts = {name: count + self._rest.changes.count(name) for name, count in counts.items()}
+        moved = counts["bytes_moved"]
         return Figures(
-            partitions_changed=len(self.changed),
+            **counts,
             partitions_added=after.model.partitions - known,
             partitions_kept=after.kept,
-            replicas_moved=len(arrived),
-            leaders_moved=int(np.count_nonzero(after.leader[:known] != model.leader)),
-            order_only=int(np.count_nonzero(~more_than_order[self.changed])),
-            bytes_moved=moved,
-            log_dir_moves=len(other_dir),
-            log_dir_bytes=int(self.bytes_after[other_dir].sum()),
             least_bytes=least,
             least_bytes_for_balance=sum(
                 part.least_for_balance(*pair["bytes"]) for part, pair in zip(self.of_sets, of_sets, strict=True)
@@ -274,10 +297,11 @@ class Outcome:
             "replicas": (np.bincount(model.broker, minlength=count), np.bincount(after.layout.broker, minlength=count)),
             "leaders": (np.bincount(led_before, minlength=count), np.bincount(led, minlength=count)),
         }
-        if model.rest is None:
+        if model.rest is None or self._rest is None:
             return loads
-        others = {name: model.rest.sums.whole_by_broker(name, count) for name in loads}
-        return {name: (before + others[name], then + others[name]) for name, (before, then) in loads.items()}
+        sums = model.rest.sums, self._rest.sums
+        others = {name: [one.whole_by_broker(name, count) for one in sums] for name in loads}
+        return {name: (now + others[name][0], then + others[name][1]) for name, (now, then) in loads.items()}
 
     @cached_property
     def unevenness(self) -> tuple[float, ...]:
@@ -291,8 +315,8 @@ class Outcome:
         if (rate := self.placement.model.write_rate) is not None:
             layout = self.placement.layout
             loads["rate"] = np.bincount(layout.broker, rate[self.partition_after], minlength=self.model.brokers)
-            if self.model.rest is not None:
-                loads["rate"] = loads["rate"] + self.model.rest.sums.load(self.model, Resource.NETWORK_IN)
+            if self._rest is not None:
+                loads["rate"] = loads["rate"] + self._rest.sums.load(self.model, Resource.NETWORK_IN)
         found = []
         for name, after in loads.items():
             weight = self._weight(_RESOURCES[name])

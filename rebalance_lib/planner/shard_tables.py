@@ -4,8 +4,10 @@
     1        cluster, shard    REPLICAS rows of the shard, BROKERS, loads            `totals_of`: TOTALS rows
     2        cluster           TOTALS rows of all shards                             `summed`, or SQL: sum by the keys
     3        cluster, shard    as in 1, and the cluster's TOTALS                     `shard_tables`: ShardTables
-    4        cluster           REPLICAS rows and loads of kept partitions, BROKERS,  `joined`: model, scope, candidates
+    4        cluster           REPLICAS rows and loads of the sample, BROKERS,       `joined`: model, scope, candidates
                                SHARD_ROWS and rests of all shards, TOTALS
+
+A shard writes the entries of partitions outside of its sample itself, and the last stage those of the sample.
 
 Rows of a shard must be sorted as those of a snapshot are: by topic, partition and position. Names of topics are looked
 at nowhere but in the shard that has them: a request that names a topic which is nowhere fails in stage 4.
@@ -24,16 +26,17 @@ from rebalance_lib.plan.columns import Lists, find_sorted, partition_keys
 from rebalance_lib.planner.broker_sums import FACTS, KEYS, SUMS, TOTALS, BrokerSums, facts_of, summed
 from rebalance_lib.planner.candidates import Candidate, undominated
 from rebalance_lib.planner.model import ClusterModel
-from rebalance_lib.planner.names import names
+from rebalance_lib.planner.names import FULL
 from rebalance_lib.planner.outcome import Outcome
 from rebalance_lib.planner.rest import Rest
 from rebalance_lib.planner.scope import Scope
-from rebalance_lib.planner.shards import ShardPlan, changed_rows, join_shards, plan_shard, shard_of
+from rebalance_lib.planner.shard_join import join_shards
+from rebalance_lib.planner.shards import parts_of, plan_shard, rest_of, shard_of
 from rebalance_lib.planner.workspace import Layout
 from rebalance_lib.topology.texts import decode_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KEYS",
+    "NOW",
     "SHARD_ROWS",
     "SUMS",
     "TOTALS",
@@ -67,6 +71,9 @@ SHARD_ROWS = pa.schema(
 """Where a candidate puts the replicas of a partition; only of partitions that it changes."""
 
 
+NOW = "now"  # beside the names of candidates: the cluster as it is
+
+
 @dataclass(frozen=True, eq=False)
 class ShardInput:
     """Some partitions of a cluster: all its brokers, the replicas of these partitions alone, and their loads."""
@@ -77,20 +84,22 @@ class ShardInput:
 
 @dataclass(frozen=True, eq=False)
 class ShardTables:
-    """What a shard hands on."""
+    """What a shard hands on, and what it has to write of its other partitions."""
 
-    kept: pa.Table  # topic, partition: whose REPLICAS rows and loads the last stage needs; sorted as the shard's rows
-    placements: pa.Table  # SHARD_ROWS
-    rest: bytes  # what all other partitions of the shard add up to
+    sample: pa.Table  # topic, partition: whose REPLICAS rows and loads the last stage needs; sorted as the shard's rows
+    placements: pa.Table  # SHARD_ROWS of the sample
+    rests: Mapping[str, bytes]  # what all other partitions add up to: as they are under `NOW`, and by candidate
+    others: dict[str, Outcome]  # by candidate: what it does to them
 
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """A cluster planned in shards: the partitions that were kept, what all others add up to, and the plans."""
+    """A cluster planned in shards: the sample, what all others add up to, and the plans."""
 
-    model: ClusterModel  # of the kept partitions; its `rest` is that of all shards
+    model: ClusterModel  # of the sample; its `rest` is that of all shards
     scope: Scope
     candidates: Sequence[Candidate]
+    origins: Mapping[str, str]  # by candidate: the name that shards had for it
 
 
 def totals_of(shard: ShardInput, request: Request) -> pa.Table:
@@ -113,37 +122,51 @@ def shard_tables(shard: ShardInput, request: Request, totals: pa.Table, count: i
     """
     model = _model(shard, totals)
     sums = BrokerSums.from_table(totals, model)
-    plan = plan_shard(model, Scope.of(model, request, sums), request, sums, count)
-    kept = pa.table({"topic": _topics(model, plan.kept_rows), "partition": model.partition[plan.kept_rows]})
-    return ShardTables(kept, _rows(model, plan), plan.rest.to_bytes())
+    scope = Scope.of(model, request, sums)
+    plan = plan_shard(model, scope, request, sums, count)
+    sample = pa.table({"topic": _topics(model, plan.sample), "partition": model.partition[plan.sample]})
+    placements = [_rows(name, part) for name, part in parts_of(model, scope, plan, plan.sample).items()]
+    others = parts_of(model, scope, plan, plan.others)
+    rests = {name: rest_of(model, request, part, after=True).to_bytes() for name, part in others.items()}
+    rests[NOW] = rest_of(model, request, others[FULL]).to_bytes()
+    return ShardTables(sample, pa.concat_tables(placements), rests, others)
 
 
 def joined(
-    kept: ShardInput, request: Request, totals: pa.Table, placements: pa.Table, rests: Sequence[bytes]
+    sample: ShardInput,
+    request: Request,
+    totals: pa.Table,
+    placements: pa.Table,
+    rests: Mapping[str, Iterable[bytes]],
 ) -> Joined:
     """The plans of all shards put together, and what they left uneven evened out; see `shard_tables`.
 
     Args:
-        kept: The rows of all partitions that the shards kept.
+        sample: The rows of the samples of all shards.
         request: As for the whole cluster.
         totals: TOTALS of the whole cluster.
         placements: The SHARD_ROWS of all shards, in any order.
-        rests: What each shard added up, in any order.
+        rests: What each shard added up, in the order of shards.
     """
-    model = _model(kept, totals)
-    rest = Rest.sum([Rest.from_bytes(packed) for packed in sorted(rests)])
-    model = replace(model, rest=replace(rest, sums=rest.sums.with_facts(_others(kept, totals, rest))))
+    model, summed_up = _model(sample, totals), {name: Rest.sum(map(Rest.from_bytes, rests[name])) for name in rests}
+    rest = summed_up.pop(NOW)
+    model = replace(model, rest=replace(rest, sums=rest.sums.with_facts(_others(sample, totals, rest))))
     scope = Scope.of(model, request)
-    layouts = {name: _layout(model, placements.filter(pc.field("candidate") == name)) for name in names(request)}
-    placed = join_shards(model, scope, request, layouts)
-    candidates = [Candidate(name, Outcome(model, scope, placement)) for name, placement in placed.items()]
-    return Joined(model, scope, undominated(candidates, request))
+    placed = {
+        name: (_layout(model, placements.filter(pc.field("candidate") == name)), after)
+        for name, after in summed_up.items()
+    }
+    found = join_shards(model, scope, request, placed)
+    candidates = [Candidate(name, Outcome(model, scope, placement)) for name, placement in found.items()]
+    origins = {id(one.outcome): one.name for one in candidates}
+    chosen = undominated(candidates, request)
+    return Joined(model, scope, chosen, {one.name: origins[id(one.outcome)] for one in chosen})
 
 
-def _others(kept: ShardInput, totals: pa.Table, rest: Rest) -> dict[str, int]:
-    """The facts of partitions that were not kept."""
-    of_kept = facts_of(kept.snapshot, kept.loads)
-    facts = {name: (pc.sum(totals[name]).as_py() or 0) - of_kept[name] for name in FACTS if name in of_kept}
+def _others(sample: ShardInput, totals: pa.Table, rest: Rest) -> dict[str, int]:
+    """The facts of partitions that are not in the sample."""
+    own = facts_of(sample.snapshot, sample.loads)
+    facts = {name: (pc.sum(totals[name]).as_py() or 0) - own[name] for name in FACTS if name in own}
     return {**facts, "offline": rest.sums.total("offline")}
 
 
@@ -166,24 +189,20 @@ def _topics(model: ClusterModel, rows: NDArray[np.int64]) -> pa.ChunkedArray:
     return decode_texts(model.topic[rows], pa.array(model.topics, pa.string()))
 
 
-def _rows(model: ClusterModel, plan: ShardPlan) -> pa.Table:
-    """As SHARD_ROWS: what each candidate changes."""
-    paths = pa.array(model.log_dirs.paths, pa.string())
-    tables = [SHARD_ROWS.empty_table()]
-    for name, placement in plan.placements.items():
-        layout, rows = placement.layout, np.flatnonzero(changed_rows(model, placement))
-        lists = Lists(layout.offsets, np.arange(layout.offsets[-1], dtype=np.int32)).take(rows)
-        offsets, slots = pa.array(lists.offsets, pa.int32()), lists.values
-        log_dir = layout.log_dir[slots]
-        columns: list[Any] = [
-            pa.repeat(pa.scalar(name), len(rows)),
-            _topics(model, rows),
-            pa.array(model.partition[rows], pa.int32()),
-            pa.ListArray.from_arrays(offsets, pa.array(model.broker_ids[layout.broker[slots]], pa.int32())),
-            pa.ListArray.from_arrays(offsets, paths.take(pa.array(log_dir, pa.int32(), mask=log_dir < 0))),
-        ]
-        tables.append(pa.table(columns, schema=SHARD_ROWS))
-    return pa.concat_tables(tables)
+def _rows(name: str, part: Outcome) -> pa.Table:
+    """As SHARD_ROWS: what a candidate changes."""
+    model, layout, rows = part.model, part.placement.layout, part.changed
+    lists = Lists(layout.offsets, np.arange(layout.offsets[-1], dtype=np.int32)).take(rows)
+    offsets, slots = pa.array(lists.offsets, pa.int32()), lists.values
+    log_dir, paths = layout.log_dir[slots], pa.array(model.log_dirs.paths, pa.string())
+    columns: list[Any] = [
+        pa.repeat(pa.scalar(name), len(rows)),
+        _topics(model, rows),
+        pa.array(model.partition[rows], pa.int32()),
+        pa.ListArray.from_arrays(offsets, pa.array(model.broker_ids[layout.broker[slots]], pa.int32())),
+        pa.ListArray.from_arrays(offsets, paths.take(pa.array(log_dir, pa.int32(), mask=log_dir < 0))),
+    ]
+    return pa.table(columns, schema=SHARD_ROWS)
 
 
 def _layout(model: ClusterModel, rows: pa.Table) -> Layout:
@@ -194,7 +213,7 @@ def _layout(model: ClusterModel, rows: pa.Table) -> Layout:
     found = order[find_sorted(known[order], wanted)]
     lists = Lists.from_column(rows["brokers"])
     if not np.array_equal(lists.lengths, model.replication_factor[found]):
-        raise ValueError("rows of a shard do not fit the replicas of the partitions that it kept")
+        raise ValueError("rows of a shard do not fit the replicas of the its sample")
     slots = np.repeat(model.offsets[found], lists.lengths) + np.arange(len(lists.values)) - lists.offsets[lists.rows]
     broker, log_dir = model.broker.copy(), model.log_dir.copy()
     broker[slots] = np.searchsorted(model.broker_ids, lists.values)

@@ -1,4 +1,4 @@
-"""A cluster balanced in parts: shards that know nothing of one another, and a last pass over what they change.
+"""A cluster balanced in parts: shards that know nothing of one another, and a last pass over a sample of them.
 
 Goal:
     A cluster too large for one process is planned by several, and is as even afterwards as if one had planned it.
@@ -17,10 +17,10 @@ Algorithm:
     cluster in balance is in balance to every shard. What each shard brings within a band is within it in the whole
     cluster, since loads and bands add up. What survivors inherit of a dead broker is left for the end.
 
-    Numbers are whole, and replicas have sizes: something is left. A shard keeps the partitions that it changes in any
-    candidate, and adds up all others, see ``rest``. Partitions that were kept are brought together, as a cluster of
-    which the rest may not move, and are levelled and put in order once more. What has moved already is moved on for
-    nothing.
+    Numbers are whole, and replicas have sizes: something is left. For that a shard hands on a sample of its partitions,
+    of a size that does not grow with the cluster: most from brokers that it leaves above their bands, the others at
+    random. All other partitions are where each candidate has put them, and are added up, see ``rest``. The samples are
+    brought together and corrected, see ``shard_join``.
 
 Example:
     Two brokers hold 30 and 10, in two shards 18 + 12 and 4 + 6. The share is 20 each. To the first shard they hold 10 +
@@ -42,22 +42,13 @@ from rebalance_lib.planner.goals import View
 from rebalance_lib.planner.goals.failover import groups_of, inherited_loads
 from rebalance_lib.planner.goals.racks import in_too_few_racks
 from rebalance_lib.planner.model import NO_LIMIT
-from rebalance_lib.planner.names import LEADERS, names, request_for
+from rebalance_lib.planner.names import FULL, LEADERS, names, request_for
 from rebalance_lib.planner.order import MOST_BROKERS, order_lists
-from rebalance_lib.planner.rebalance import (
-    SPENT,
-    bands,
-    crosses_racks,
-    level,
-    level_once,
-    polish_few,
-    rebalance,
-    shares_of,
-    unevenness,
-)
+from rebalance_lib.planner.outcome import Outcome
+from rebalance_lib.planner.rebalance import bands, crosses_racks, level_once, shares_of
 from rebalance_lib.planner.request import Mode
 from rebalance_lib.planner.resources import Resource
-from rebalance_lib.planner.rest import Rest, Topics
+from rebalance_lib.planner.rest import Changes, Rest, Topics
 from rebalance_lib.planner.scope import Scope, matched_patterns
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace, at_present
 from rebalance_lib.topology.texts import encode_texts
@@ -78,16 +69,19 @@ PARTITIONS_OF_A_SHARD = 1_000_000
 program and of the rows themselves, 0.4 KB once in Arrow and once on the way (``python -m bench.shards --memory
 50000:1000,250000:1000``). That comes to 2.5 GB for a million, of the 3 GB that a Python worker has by default.
 """
+SAMPLE = 1 << 16  # partitions of all shards that are brought together
+WANTED = 8.0  # times as often as any other is a partition of a broker above its band in the sample
+LARGEST = 10  # partitions that a summary names because they copy the most
 CHUNK = 1 << 14  # consecutive partitions of a topic that stay together
 
 
 @dataclass(frozen=True, eq=False)
 class ShardPlan:
-    """What a shard hands on: where each candidate puts its partitions, which of them are kept, and all others."""
+    """Where each candidate puts the partitions of a shard, and which of them are its sample."""
 
     placements: Mapping[str, Placement]  # by candidate, of all partitions of the shard
-    kept_rows: Ints  # where they are in the shard's model
-    rest: Rest
+    sample: Ints  # where these partitions are in the shard's model, in its order
+    others: Ints
 
 
 def cut_up(request: Request, partitions: int) -> Request:
@@ -105,10 +99,11 @@ def shard_count(request: Request, partitions: int, *, sets: bool) -> int:
 def shard_of(topics: pa.ChunkedArray | pa.Array, partitions: NDArray[np.integer], count: int) -> NDArray[np.int32]:
     """By row: its shard, 0 up to ``count``; the same in every process. A topic is in one shard unless it is huge."""
     code, texts = encode_texts(topics)
-    return shards_of_topics(_hashes(texts.to_pylist())[code], partitions, count)
+    return shards_of_topics(hashes_of_topics(texts.to_pylist())[code], partitions, count)
 
 
-def _hashes(topics: Iterable[str]) -> NDArray[np.uint64]:
+def hashes_of_topics(topics: Iterable[str]) -> NDArray[np.uint64]:
+    """By topic: a hash of its name, the same in every process."""
     return np.array([zlib.crc32(topic.encode()) for topic in topics], np.uint64)
 
 
@@ -139,16 +134,51 @@ def plan_shard(model: ClusterModel, scope: Scope, request: Request, totals: Brok
     part = replace(_divided(cluster, count), rest=_part_of_rest(whole, own, count))
     by_size, slots = part.select(rows)
     scope_by_size = replace(scope, movable=scope.movable[rows])
-    placements = {}
+    placements, above = {}, np.zeros(model.brokers, np.bool_)
     for name in names(request):
         asked = _part_of_request(request_for(nothing, no_scope, request, name), count)
         work = Workspace.of(by_size, scope_by_size, asked, Layout.of(by_size), by_size.leader)
-        placed = order_lists(work if name == LEADERS else level_once(work)[0], once=name == LEADERS)
+        work = work if name == LEADERS else level_once(work)[0]
+        above |= _above(work) if name == FULL else False
+        placed = order_lists(work, once=name == LEADERS)
         layout = with_slots(Layout.of(part), slots, placed.layout)
         placements[name] = at_present(model, Placement(cluster, layout, layout.broker[layout.offsets[:-1]]))
-    changed = np.logical_or.reduce([changed_rows(model, placement) for placement in placements.values()])
-    kept = np.flatnonzero(changed)
-    return ShardPlan(placements, kept, rest_of(model, scope, request, kept))
+    sampled = np.zeros(model.partitions, np.bool_)
+    sampled[_sample(model, scope, placements, above, -(-SAMPLE // count))] = True
+    return ShardPlan(placements, *(np.flatnonzero(chosen) for chosen in (sampled, ~sampled)))
+
+
+def _above(work: Workspace) -> NDArray[np.bool_]:
+    """By broker: whether it has more of something than its band allows, and may give."""
+    shares = shares_of(work)
+    pursued = [one for one in work.resources if work.request.weight_of(one)]
+    found = np.zeros(work.model.brokers, np.bool_)
+    for one in pursued:
+        found |= work.load(one) > bands(work, shares, one)[1]
+    return found & work.scope.gives
+
+
+def _sample(
+    model: ClusterModel, scope: Scope, placements: Mapping[str, Placement], above: NDArray[np.bool_], size: int
+) -> Ints:
+    """The partitions for the join: those that copy the most, and of the others so many, most from brokers `above`."""
+    largest = [_largest(model, placement) for placement in placements.values()]
+    broker = placements[FULL].layout.broker
+    wanted = np.zeros(model.partitions, np.bool_)
+    wanted[model.slot_partition[above[broker]]] = True
+    drawn = np.random.default_rng(size).random(model.partitions) / np.where(wanted, WANTED, 1.0)
+    movable = np.flatnonzero(scope.movable)
+    if len(movable) > size:
+        movable = movable[np.argpartition(drawn[movable], size)[:size]]
+    return np.concatenate([*largest, movable])
+
+
+def _largest(model: ClusterModel, placement: Placement) -> Ints:
+    """The partitions that copy the most bytes, which a summary names."""
+    layout = placement.layout
+    arrives = compare(model.offsets, model.broker, model.log_dir, layout.offsets, layout.broker, layout.log_dir)[0]
+    copied = model.size * np.bincount(model.slot_partition, arrives, minlength=model.partitions).astype(np.int64)
+    return np.argsort(-copied, kind="stable")[:LARGEST]
 
 
 def _part_of_request(request: Request, count: int) -> Request:
@@ -201,15 +231,6 @@ def _divided(model: ClusterModel, count: int) -> ClusterModel:
 NETWORKS = (Resource.NETWORK_IN, Resource.NETWORK_OUT)
 
 
-def changed_rows(model: ClusterModel, placement: Placement) -> NDArray[np.bool_]:
-    """By partition: whether its list or a log dir changes."""
-    after = placement.layout
-    differs: NDArray[np.bool_] = compare(
-        model.offsets, model.broker, model.log_dir, after.offsets, after.broker, after.log_dir
-    )[2]
-    return differs
-
-
 def with_slots(layout: Layout, slots: Ints, part: Layout) -> Layout:
     """A layout with those of a part in place of some of its slots."""
     broker, held, log_dir = layout.broker.copy(), layout.bytes.copy(), layout.log_dir.copy()
@@ -217,25 +238,39 @@ def with_slots(layout: Layout, slots: Ints, part: Layout) -> Layout:
     return Layout(layout.offsets, broker, held, log_dir)
 
 
-def rest_of(model: ClusterModel, scope: Scope, request: Request, kept: Ints) -> Rest:
-    """What all partitions of a model but these add up to."""
-    others = np.ones(model.partitions, np.bool_)
-    others[kept] = False
-    rows = np.flatnonzero(others)
-    part, scope = model.select(rows)[0], replace(scope, movable=scope.movable[rows])
-    view = View(part, scope, request, Layout.of(part))
+def parts_of(model: ClusterModel, scope: Scope, plan: ShardPlan, rows: Ints) -> dict[str, Outcome]:
+    """By candidate: what it does to some partitions of a shard."""
+    part, slots = model.select(rows)
+    of_part, found = replace(scope, movable=scope.movable[rows]), {}
+    for name, placement in plan.placements.items():
+        layout = placement.layout
+        own = Layout(part.offsets, layout.broker[slots], layout.bytes[slots], layout.log_dir[slots])
+        found[name] = Outcome(part, of_part, Placement(part, own, placement.leader[rows]))
+    return found
+
+
+def rest_of(model: ClusterModel, request: Request, part: Outcome, *, after: bool = False) -> Rest:
+    """What the partitions of a part of a model add up to, as they are or `after` its placement."""
+    held, scope = part.model, part.scope
+    changes = Changes()
+    if after:
+        layout = part.placement.layout
+        held = replace(held, broker=layout.broker, bytes=part.bytes_after, log_dir=layout.log_dir)
+        changes = Changes.of(part)
+    view = View(held, scope, request, Layout.of(held))
     inherited: dict[str, NDArray[np.float64]] = {}
     if model.brokers <= MOST_BROKERS and view.stays.sum() > 1:
         for name, group in groups_of(view).items():
             inherited |= {f"{name} {one}": table for one, table in inherited_loads(view, group).items()}
-    racks, fullest = rack_spread(part.offsets, part.broker, part.rack)
+    racks, fullest = rack_spread(held.offsets, held.broker, held.rack)
     return Rest(
-        BrokerSums.of(part, scope.movable, {"offline": scope.offline}),
+        BrokerSums.of(held, scope.movable, {"offline": scope.offline}),
         inherited,
-        _wide_topics(model, part, int(view.stays.sum())),
+        _wide_topics(model, held, int(view.stays.sum())),
         in_too_few_racks(view) if model.has_racks else 0,
-        len(part.broker) - int(racks.sum()) + int(fullest.sum()),
+        len(held.broker) - int(racks.sum()) + int(fullest.sum()),
         matched_patterns(model.topics, request),
+        changes,
     )
 
 
@@ -257,81 +292,3 @@ def _wide_topics(model: ClusterModel, part: ClusterModel, brokers: int) -> Topic
         cells = np.bincount(row[topic[counted]] * model.brokers + broker[counted], minlength=len(wide) * model.brokers)
         tables.append(cells.reshape(len(wide), model.brokers).astype(np.int32))
     return Topics([model.topics[number] for number in wide.tolist()], *tables)
-
-
-def join_shards(
-    model: ClusterModel, scope: Scope, request: Request, layouts: Mapping[str, Layout]
-) -> dict[str, Placement]:
-    """By candidate: what shards left uneven evened out by the partitions that they kept, within the budgets.
-
-    Args:
-        model: All partitions that were kept; its ``rest`` is that of all shards.
-        scope: Of this model.
-        request: As for the whole cluster.
-        layouts: By candidate where the shards put the partitions of the model.
-    """
-    return {name: _joined(model, scope, request, name, layout) for name, layout in layouts.items()}
-
-
-def _joined(model: ClusterModel, scope: Scope, request: Request, name: str, layout: Layout) -> Placement:
-    if not model.partitions:
-        return Placement(model, layout, model.leader)
-    expected = model.at_horizon()
-    if expected is not model:
-        layout = replace(layout, bytes=expected.size[expected.slot_partition])
-    asked = replace(request_for(expected, scope, request, name), polish=0.0)
-    start = Workspace.of(expected, scope, asked, Layout.of(expected), expected.leader)
-    shares = shares_of(start)  # as the shards had them: a broker that takes nothing would now share what it has left
-    work = _resumed(expected, scope, asked, layout)
-    if name != LEADERS and not _is_spent(work) and unevenness(work, shares) > 0:
-        level(work, shares)
-        polish_few(work, shares)
-        layout = work.settled_layout() or layout
-        work = _resumed(expected, scope, asked, layout)
-    if name == LEADERS or asked.limited:
-        return at_present(model, order_lists(work, once=True))
-    return at_present(model, rebalance(work))
-
-
-def _is_spent(work: Workspace) -> bool:
-    """Whether too little of a budget is left for another round."""
-    budgets = (work.request.byte_budget, work.request.move_budget)
-    left = work.state.budget.tolist()
-    return any(budget is not None and left[number] < SPENT * budget for number, budget in enumerate(budgets))
-
-
-def _resumed(model: ClusterModel, scope: Scope, request: Request, layout: Layout) -> Workspace:
-    """A workspace in which replicas have moved already: their homes and the budgets left are known."""
-    work = Workspace.of(model, scope, request, layout, layout.broker[layout.offsets[:-1]])
-    arrives = compare(model.offsets, model.broker, model.log_dir, layout.offsets, layout.broker, layout.log_dir)[
-        0
-    ].astype(np.bool_)
-    work.state.slots["home"] = np.where(arrives, -1, layout.broker)
-    moved = np.flatnonzero(arrives)
-    work.state.budget[:] -= np.array([model.size[model.slot_partition[moved]].sum(), len(moved)], np.int64)
-    return work
-
-
-def place_in_shards(model: ClusterModel, scope: Scope, request: Request, count: int) -> dict[str, Placement]:
-    """By candidate: where so many shards place a cluster that fits this process, one after the other."""
-    shard = shards_of_topics(_hashes(model.topics)[model.topic], model.partition, count)
-    totals = BrokerSums.of(model, scope.movable)
-    layouts = dict.fromkeys(names(request), Layout.of(model))
-    kept, rests = [], []
-    for number in range(count):
-        rows = np.flatnonzero(shard == number)
-        part, slots = model.select(rows)
-        plan = plan_shard(part, replace(scope, movable=scope.movable[rows]), request, totals, count)
-        kept.append(rows[plan.kept_rows])
-        rests.append(plan.rest)
-        layouts = {name: with_slots(one, slots, plan.placements[name].layout) for name, one in layouts.items()}
-    rows = np.sort(np.concatenate(kept))
-    part, slots = model.select(rows)
-    together = replace(part, rest=Rest.sum(rests))
-    own = {
-        name: Layout(part.offsets, one.broker[slots], one.bytes[slots], one.log_dir[slots])
-        for name, one in layouts.items()
-    }
-    joined = join_shards(together, replace(scope, movable=scope.movable[rows]), request, own)
-    found = {name: with_slots(one, slots, joined[name].layout) for name, one in layouts.items()}
-    return {name: Placement(model, one, one.broker[one.offsets[:-1]]) for name, one in found.items()}

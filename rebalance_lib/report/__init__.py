@@ -2,7 +2,15 @@
 
 from rebalance_lib.report.documents import render_report, render_review
 from rebalance_lib.report.fleet import fleet_rows, render_fleet
-from rebalance_lib.report.publish import publish_choice, publish_plan, with_groups, write_choice
+from rebalance_lib.report.moves import moves_table
+from rebalance_lib.report.publish import (
+    publish_choice,
+    publish_plan,
+    with_groups,
+    write_choice,
+    write_digests,
+    write_figures,
+)
 from rebalance_lib.report.summary import changed_most, of_candidate, summarize
 from rebalance_lib.report.terminal import broker_table, load_table
 
@@ -11,6 +19,7 @@ __all__ = [
     "changed_most",
     "fleet_rows",
     "load_table",
+    "moves_table",
     "of_candidate",
     "publish_choice",
     "publish_plan",
@@ -20,4 +29,6 @@ __all__ = [
     "summarize",
     "with_groups",
     "write_choice",
+    "write_digests",
+    "write_figures",
 ]

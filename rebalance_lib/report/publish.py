@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rebalance_lib.artifacts import GROUPS, RATES
 from rebalance_lib.plan import Plan, format_plan
 from rebalance_lib.report.documents import render_review
 from rebalance_lib.report.moves import brokers_table, moves_table
-from rebalance_lib.report.summary import summarize
+from rebalance_lib.report.summary import of_candidate, summarize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rebalance_lib.artifacts import Artifacts
     from rebalance_lib.plan.pace import Pace
@@ -44,18 +44,41 @@ def write_choice(
         (directory / "candidates" / candidate.name).write_text("plan.json", text)
         if candidate is choice.recommended:
             directory.write_text("plan.json", text)
-    outcome = choice.recommended.outcome
-    directory.write_table("moves.parquet", moves_table(outcome))
-    directory.write_table("brokers_before_after.parquet", brokers_table(outcome))
+    directory.write_table("moves.parquet", moves_table(choice.recommended.outcome))
     if choice.impacts is not None:
         directory.write_table(GROUPS, choice.impacts)
     if choice.rates is not None:
         directory.write_table(RATES, choice.rates)
+    summary = write_figures(directory, choice, pace, check, begun)
+    directory.write_text("review.md", render_review(summary))
+
+
+def write_figures(
+    directory: Artifacts,
+    choice: Choice,
+    pace: Pace | None = None,
+    check: Callable[[], object] = lambda: None,
+    begun: float | None = None,
+) -> dict[str, Any]:
+    """Write what does not grow with the partitions: what each broker holds, and the summary."""
+    begun = time.perf_counter() if begun is None else begun
+    directory.write_table("brokers_before_after.parquet", brokers_table(choice.recommended.outcome))
     summary = summarize(choice, pace)
     check()
     summary["timings"] = {**choice.timings, "write": time.perf_counter() - begun}
     directory.write_json("summary.json", summary)
+    return summary
+
+
+def write_digests(directory: Artifacts, digests: Mapping[str, str]) -> str:
+    """Note the digests of plans whose entries were put together elsewhere, by candidate; the recommended one's."""
+    summary = directory.read_json("summary.json")
+    for name, digest in digests.items():
+        summary["candidates"][name]["digest"] = digest
+    summary = of_candidate(summary, summary["recommended"])
+    directory.write_json("summary.json", summary)
     directory.write_text("review.md", render_review(summary))
+    return digests[summary["recommended"]]
 
 
 def publish_choice(

@@ -92,7 +92,7 @@ def _candidate(one: Candidate, cluster: dict[str, Any], forecasts: Forecasts, ch
     """One plan: what it moves, how long that takes, what brokers hold before and after, and what may go wrong."""
     outcome = one.outcome
     # There is nothing to copy to new partitions.
-    expected = None if one.figures.partitions_added else forecasts.of_plan(one.plan).as_dict()
+    expected = None if one.figures.partitions_added else forecasts.of_candidate(one).as_dict()
     groups = group_figures(choice.impacts, one.name)
     goals = _goals(one, cluster["certificate"], choice)
     fills = [log_dir["fill"] for log_dir in expected["log_dirs"] if log_dir["fill"] is not None] if expected else []

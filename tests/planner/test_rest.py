@@ -16,7 +16,7 @@ from rebalance_lib.planner.outcome import Outcome
 from rebalance_lib.planner.rebalance import rebalance, shares_of
 from rebalance_lib.planner.resources import Resource
 from rebalance_lib.planner.rest import Rest
-from rebalance_lib.planner.shards import rest_of, with_slots
+from rebalance_lib.planner.shards import ShardPlan, parts_of, rest_of
 from rebalance_lib.planner.workspace import Layout, Placement, Workspace, slots_of
 from tests.planner.clusters import cluster, odd_clusters, topic
 
@@ -39,22 +39,25 @@ def cut_clusters(draw):
 
 
 def outcomes(model, kept, shard):
-    """A plan that changes kept partitions alone: seen in the whole cluster, and beside what the others add up to."""
+    """A plan: seen in the whole cluster, and in the kept partitions beside what the others add up to."""
     scope, rows = Scope.of(model, EVERYTHING), np.flatnonzero(kept)
     layout = rebalance(Workspace.of(model, scope, EVERYTHING, Layout.of(model), model.leader)).layout
     slots = slots_of(model.offsets, rows)
     own = Layout(model.select(rows)[0].offsets, layout.broker[slots], layout.bytes[slots], layout.log_dir[slots])
-    rests = [
-        rest_of(part, replace(scope, movable=scope.movable[of_shard]), EVERYTHING, np.flatnonzero(kept[of_shard]))
-        for of_shard in (np.flatnonzero(shard == number) for number in range(3))
-        for part in [model.select(of_shard)[0]]
-    ]
-    rest = Rest.sum([Rest.from_bytes(one.to_bytes()) for one in rests])
-    part = replace(model.select(rows)[0], rest=rest)
-    whole = with_slots(Layout.of(model), slots, own)
+    placed = Placement(model, layout, layout.broker[layout.offsets[:-1]])
+    rests = []
+    for number in range(3):
+        rows_of_shard = np.flatnonzero((shard == number) & ~kept)
+        others = parts_of(model, scope, ShardPlan({"full": placed}, rows, rows_of_shard), rows_of_shard)["full"]
+        rests.append([rest_of(model, EVERYTHING, others, after=after) for after in (False, True)])
+    before, after = (
+        Rest.sum(Rest.from_bytes(one.to_bytes()) for one in of_shards) for of_shards in zip(*rests, strict=True)
+    )
+    part = replace(model.select(rows)[0], rest=before)
+    own = Placement(replace(part, rest=after), own, own.broker[own.offsets[:-1]])
     return (
-        Outcome(model, scope, Placement(model, whole, whole.broker[whole.offsets[:-1]])),
-        Outcome(part, replace(scope, movable=scope.movable[rows]), Placement(part, own, own.broker[own.offsets[:-1]])),
+        Outcome(model, scope, placed),
+        Outcome(part, replace(scope, movable=scope.movable[rows]), own),
     )
 
 
@@ -107,9 +110,18 @@ def test_sums_of_parts_are_those_of_the_whole(cut):
 
 
 def test_the_example_of_the_design():
-    model = ClusterModel.of(cluster([1, 2], topic("foo", [[1, 2], [2, 1]])).snapshot())
+    model = ClusterModel.of(cluster([1, 2, 3], topic("foo", [[1, 2], [2, 1]])).snapshot())
     scope = Scope.of(model, REQUEST)
-    rest = rest_of(model, scope, REQUEST, np.array([0]))
-    assert rest.sums.load(model, Resource.LEADERS).tolist() == [0, 1]
-    assert rest.sums.load(model, Resource.REPLICAS).tolist() == [1, 1]
-    assert rest.inherited["broker leaders"].tolist() == [[0, 0], [1, 0]]
+    after = Layout(model.offsets, np.array([0, 1, 1, 2], np.int32), model.bytes, np.full(4, -1, np.int32))
+    plan = ShardPlan({"full": Placement(model, after, after.broker[[0, 2]])}, np.array([0]), np.array([1]))
+    others = parts_of(model, scope, plan, plan.others)["full"]
+    rest = rest_of(model, REQUEST, others)
+    assert rest.sums.load(model, Resource.LEADERS).tolist() == [0, 1, 0]
+    assert rest.sums.load(model, Resource.REPLICAS).tolist() == [1, 1, 0]
+    assert rest.inherited["broker leaders"].tolist() == [[0, 0, 0], [1, 0, 0], [0, 0, 0]]
+    moved = rest_of(model, REQUEST, others, after=True)
+    assert moved.sums.load(model, Resource.REPLICAS).tolist() == [0, 1, 1]
+    assert (moved.changes.count("partitions_changed"), moved.changes.count("replicas_moved")) == (1, 1)
+    size = int(model.size[1])
+    assert moved.changes.flows["received"].sum() == size
+    assert moved.changes.flows["sent"].tolist() == [0, size, 0]

@@ -10,8 +10,9 @@ import pytest
 
 from bench.clusters import Parameters, generate
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.plan import current_assignment, verify_plan
+from rebalance_lib.plan import Plan, current_assignment, verify_plan
 from rebalance_lib.planner import Choice, ClusterModel, Mode, Request, Scope
+from rebalance_lib.planner import shards as planner_shards
 from rebalance_lib.planner.candidates import FULL, HALF, all_candidates, candidate, undominated
 from rebalance_lib.planner.certified import Certificate, certificate_of
 from rebalance_lib.planner.goals import GOALS
@@ -105,34 +106,66 @@ def through_tables(cluster, request, shards):
     parts, those = inputs(cluster, shards)
     totals = summed([totals_of(part, request) for part in parts])
     answers = [shard_tables(part, request, totals, shards) for part in parts]
-    kept = those(pa.concat_tables([one.kept for one in answers]))
+    sample = those(pa.concat_tables([one.sample for one in answers]))
     placements = pa.concat_tables([one.placements for one in answers[::-1]])
-    return joined(kept, request, totals, placements, [one.rest for one in answers])
+    rests = {name: [one.rests[name] for one in answers] for name in answers[0].rests}
+    found = joined(sample, request, totals, placements, rests)
+    return found, answers
 
 
-def test_tasks_that_see_their_rows_and_totals_alone_find_the_plans_of_one_process():
+def plans_of(found, answers):
+    """By candidate: the entries that the shards write, and those of the sample."""
+    return {
+        one.name: Plan.from_table(
+            pa.concat_tables(
+                [*(part.others[found.origins[one.name]].plan.entries for part in answers), one.plan.entries]
+            )
+        )
+        for one in found.candidates
+    }
+
+
+def test_tasks_that_see_their_rows_and_totals_alone_find_the_plans_of_one_process(monkeypatch):
+    monkeypatch.setattr(planner_shards, "SAMPLE", 300)
     parameters = Parameters(scenario="expand", partitions=1_000, brokers=6, rates=True, capacities=True)
     cluster, request = generate(parameters), Request(Mode.EXPAND, excluded_topics=("t00001",))
-    found = through_tables(cluster, request, 3)
+    found, answers = through_tables(cluster, request, 3)
     model = ClusterModel.of(cluster.snapshot(), cluster.loads())
-    assert found.model.partitions < model.partitions
+    assert found.model.partitions < 300 + 3 * 4 * planner_shards.LARGEST
     one_process = replace(request, shards=3)
     whole = undominated(list(planned(model, one_process).values()), one_process)
-    assert [one.plan.digest for one in found.candidates] == [one.plan.digest for one in whole]
+    plans = plans_of(found, answers)
+    assert {name: plan.digest for name, plan in plans.items()} == {one.name: one.plan.digest for one in whole}
     known_loads = {"rates": cluster.loads(), "certificate": Certificate({}, None)}
     ours = summarize(Choice(found.model, request, found.candidates, **known_loads))
     theirs = summarize(Choice(model, request, whole, **known_loads))
-    for name, figures in theirs.pop("candidates").items():
-        found_goals, goals = ours["candidates"][name].pop("goals"), figures.pop("goals")
-        assert ours["candidates"][name] == figures
+    for name, figures in theirs["candidates"].items():
+        mine = ours["candidates"][name]
+        assert mine["digest"] != figures["digest"]  # of the sample alone
+        expected, outlined = figures["forecast"], mine["forecast"]
+        assert [outlined[key] for key in ("partitions", "bytes")] == [expected[key] for key in ("partitions", "bytes")]
+        assert 0 < outlined["seconds"] < 1.1 * expected["seconds"]
+        for one, other in zip(outlined["log_dirs"], expected["log_dirs"], strict=True):
+            assert [one[key] for key in ("bytes_before", "bytes_after")] == [
+                other[key] for key in ("bytes_before", "bytes_after")
+            ]
+            assert one["bytes_peak"] >= other["bytes_peak"]
+        found_goals, goals = mine.pop("goals"), figures.pop("goals")
         assert [goal["after"] for goal in found_goals] == pytest.approx([goal["after"] for goal in goals])
-    ours.pop("candidates")
-    assert ours == theirs
+    assert without(ours, "candidates") == without(theirs, "candidates")
+    for name, figures in theirs["candidates"].items():
+        assert without(ours["candidates"][name]) == without(figures)
+
+
+def without(figures, *names):
+    """Figures but those of the sample's own, and of a forecast that is made from sums."""
+    left_out = {"digest", "forecast", "seconds", "peak_fill", "risks", *names}
+    return {name: value for name, value in figures.items() if name not in left_out}
 
 
 def test_the_least_to_copy_is_known_without_the_rest_of_the_partitions():
     cluster, request = generate(Parameters(scenario="expand", partitions=300, brokers=6)), Request(Mode.EXPAND)
-    found = through_tables(cluster, request, 2)
+    found, _ = through_tables(cluster, request, 2)
     model = ClusterModel.of(cluster.snapshot())
     bound = certificate_of(found.model, found.scope, request)
     whole = certificate_of(model, Scope.of(model, request), request)
@@ -144,7 +177,7 @@ def test_a_topic_that_no_shard_has_is_refused_in_the_end():
     cluster = generate(Parameters(scenario="skew", partitions=300, brokers=6))
     with pytest.raises(InvalidInputError, match="no topic is called 'none'"):
         through_tables(cluster, Request(Mode.TOPICS, topics=("none", "t00001")), 2)
-    assert through_tables(cluster, Request(Mode.TOPICS, topics=("t00001",)), 2).candidates
+    assert through_tables(cluster, Request(Mode.TOPICS, topics=("t00001",)), 2)[0].candidates
 
 
 def test_a_topic_is_in_one_shard_unless_it_is_huge():
