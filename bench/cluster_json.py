@@ -34,6 +34,7 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from rebalance_lib.topology import BROKERS, LOADS, REPLICAS, Broker, Snapshot
+from rebalance_lib.topology.texts import decode_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -146,7 +147,7 @@ class Cluster:
         none = pa.array(np.zeros(len(of_replica), dtype=bool))
         unknown = pa.nulls(len(of_replica), pa.int64())
         columns = {
-            "topic": self.topics.take(pa.array(self.topic[of_replica])),
+            "topic": decode_texts(self.topic[of_replica], self.topics),
             "partition": self.partition[of_replica],
             "position": position,
             "broker": self.replicas[rows].ravel(),
