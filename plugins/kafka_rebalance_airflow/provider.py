@@ -43,9 +43,11 @@ def get_provider_info() -> dict[str, Any]:
                 "operators.execution",
                 "operators.fleet",
                 "operators.form",
+                "operators.history",
                 "operators.plan",
                 "operators.recording",
                 "operators.review",
+                "operators.spark_job",
             )
         ],
         "sensors": [_modules("sensors.cancellation", "sensors.cluster_lock", "sensors.reassignment", "sensors.review")],

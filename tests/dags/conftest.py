@@ -7,6 +7,7 @@ import sys
 import time
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -194,9 +195,8 @@ def spark_here(planned_here, spark, monkeypatch):
     """Run the Spark job in this process: a JVM of its own for each run takes long to start."""
     from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
-    from rebalance_lib.jobs.compute_placement import main
-
     def submit(self, context):
-        assert main(self.application_args) == 0
+        job = import_module(f"rebalance_lib.jobs.{Path(self.application).stem}")
+        assert job.main(self.application_args) == 0
 
     monkeypatch.setattr(SparkSubmitOperator, "execute", submit)

@@ -125,14 +125,6 @@ def test_the_example_of_the_file_of_clusters_is_read(tmp_path, monkeypatch):
     assert (known["staging"].schedule, known["archive"].schedule) == ("snapshot", None)
 
 
-def test_the_dag_that_compacts_the_history_is_one():
-    text = (ROOT / "docs" / "history.md").read_text(encoding="utf-8")
-    (block,) = [one for one in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "DAG(" in one]
-    names: dict[str, object] = {}
-    exec(block, names)  # noqa: S102 - our own page
-    assert Path(names["dag"].task_dict["compact_history"].application).is_file()
-
-
 def test_the_examples_of_dag_files_make_dags():
     made = {}
     for block in blocks("python"):

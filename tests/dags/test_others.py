@@ -47,6 +47,31 @@ def test_one_report_tells_of_all_clusters(run_dag, kafka, tmp_path, topic):
     assert kafka.cluster_id in (directory / "fleet.html").read_text()
 
 
+@pytest.mark.usefixtures("spark_here")
+def test_the_history_is_forecast_and_compacted(run_dag, kafka, tmp_path, topic):
+    topic("dag-history", [[1, 2]] * 4, size=5000)
+    ended = run_dag("kafka_history")
+    assert ended.state == "success", ended.states
+    assert set(ended.states.values()) == {"success"}
+    (directory,) = (tmp_path / "kafka_history").iterdir()
+    forecast = pq.read_table(directory / "capacity.parquet")
+    assert set(forecast["cluster"].to_pylist()) == {kafka.cluster_id}
+    assert forecast["total_bytes"].null_count == 0, "the snapshots say how large log dirs are"
+
+
+@pytest.mark.parametrize("job", ["compact_history", "forecast_capacity"])
+def test_a_job_of_the_history_that_fails_fails_the_run_and_the_other_runs(job, run_dag, monkeypatch):
+    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+    def submit(self, context):
+        assert self.task_id != job
+
+    monkeypatch.setattr(SparkSubmitOperator, "execute", submit)
+    ended = run_dag("kafka_history")
+    assert ended.state == "failed"
+    assert [task for task, state in ended.states.items() if state != "success"] == [job]
+
+
 def test_a_run_is_undone_by_its_id(run_dag, cluster, topic):
     name = topic("dag-undone", [[1, 2], [2, 1]], size=5000)
     done = run_dag("kafka_rebalance", mode="kafka", topics=[name], allowed_brokers=[3, 4])

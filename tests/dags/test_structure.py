@@ -23,11 +23,13 @@ CHAINS = {
     "kafka_rebalance_cancel": ["ask_to_cancel", "wait_for_run", "clean_up"],
     "kafka_fleet_plan": ["check_form", "snapshot_first", "compute_placement", "report"],
     "kafka_snapshot": ["snapshot_first", "tidy"],
+    "kafka_history": ["snapshot_first", "forecast_capacity"],
 }
 BESIDE = {
     **{dag_id: {"remind_reviewers"} for dag_id, chain in CHAINS.items() if "review_plan" in chain},
     "kafka_fleet_plan": {"snapshot_second"},
     "kafka_snapshot": {"snapshot_second"},
+    "kafka_history": {"snapshot_second", "compact_history"},
 }
 REVIEWED = {
     "check_form": 0,
@@ -58,6 +60,7 @@ RETRIES = {
         "report": 0,
     },
     "kafka_snapshot": {"snapshot_first": 1, "snapshot_second": 1, "tidy": 1},
+    "kafka_history": {"snapshot_first": 1, "snapshot_second": 1, "forecast_capacity": 1, "compact_history": 1},
 }
 REBALANCING = [dag_id for dag_id, chain in CHAINS.items() if "arm" in chain]
 
@@ -108,6 +111,14 @@ def test_one_cluster_that_fails_does_not_keep_others_from_their_plan(dagbag):
     assert fleet.get_task("report").trigger_rule.value == "all_done"
     assert snapshot.get_task("tidy").is_teardown
     assert not snapshot.get_task("tidy").on_failure_fail_dagrun
+
+
+def test_the_history_is_maintained_once_a_day_and_each_failure_fails_the_run(dagbag):
+    dag = dagbag.dags["kafka_history"]
+    assert (dag.schedule, dag.catchup, dag.max_active_runs) == ("30 1 * * *", False, 1)
+    assert dag.get_task("forecast_capacity").trigger_rule.value == "all_done_min_one_success"
+    assert {task.task_id for task in dag.leaves} == {"forecast_capacity", "compact_history"}
+    assert dag.max_active_tasks == 1, "the forecast reads files that compaction removes"
 
 
 def test_a_cluster_of_the_file_has_its_schedule_and_its_defaults(dagbag):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from kafka_rebalance_airflow.factories import fleet_dag, rebalance_dag, scheduled_dags
+from kafka_rebalance_airflow.factories import fleet_dag, history_dag, rebalance_dag, scheduled_dags
+from kafka_rebalance_airflow.operators.history import ForecastCapacityOperator
 from kafka_rebalance_airflow.operators.plan import ComputePlacementOperator
+from kafka_rebalance_airflow.operators.spark_job import SparkJobOperator
 from kafka_rebalance_airflow.spark import spark_properties
 from kafka_rebalance_airflow.spark_connect import ConnectJob
 from rebalance_lib.jobs import compute_placement
@@ -107,6 +110,31 @@ def test_the_driver_starts_quickly_if_it_runs_on_this_machine():
 def test_the_job_of_a_fleet_is_given_what_is_said_of_all(file):
     _, conf = told(planning(fleet_dag(file, spark={"num_executors": 16})))
     assert (conf["spark.executor.memoryOverhead"], conf["spark.cores.max"]) == ("4g", "16")
+
+
+def test_the_jobs_of_the_history_are_given_what_is_said_of_all(file):
+    dag = history_dag(file, spark={"num_executors": 16})
+    for job in ("compact_history", "forecast_capacity"):
+        step = dag.get_task(job)
+        assert Path(step.application) == Path(compute_placement.__file__).with_name(f"{job}.py")
+        _, conf = told(step)
+        assert (conf["spark.executor.memoryOverhead"], conf["spark.cores.max"]) == ("4g", "16")
+
+
+def test_a_cluster_without_a_snapshot_fails_the_forecast_once_that_of_the_others_is_written(monkeypatch):
+    from airflow.sdk.exceptions import AirflowFailException
+
+    given = []
+    monkeypatch.setattr(SparkJobOperator, "submit", lambda _self, arguments, _context: given.append(arguments))
+    step = ForecastCapacityOperator(
+        task_id="forecast_capacity",
+        clusters=2,
+        run_uris='["file:///runs/one"]',
+        cluster_ids='["PwnVvJcCTeWGnoYIFvmhSQ"]',
+    )
+    with pytest.raises(AirflowFailException, match="1 of 2 clusters have no snapshot and no forecast"):
+        step.execute({"dag": history_dag(), "run_id": "scheduled__1"})
+    assert given[0][4:] == ["--run", "file:///runs/one", "--cluster", "PwnVvJcCTeWGnoYIFvmhSQ"]
 
 
 def test_what_the_operator_itself_is_given_goes_first():

@@ -8,6 +8,7 @@ dag = rebalance_dag()
 from kafka_rebalance_airflow.factories.adjust import adjust_dag
 from kafka_rebalance_airflow.factories.cancel import cancel_dag
 from kafka_rebalance_airflow.factories.fleet import fleet_dag
+from kafka_rebalance_airflow.factories.history import history_dag
 from kafka_rebalance_airflow.factories.rebalance import rebalance_dag
 from kafka_rebalance_airflow.factories.rollback import rollback_dag
 from kafka_rebalance_airflow.factories.scheduled import scheduled_dags
@@ -17,6 +18,7 @@ __all__ = [
     "adjust_dag",
     "cancel_dag",
     "fleet_dag",
+    "history_dag",
     "rebalance_dag",
     "rollback_dag",
     "scheduled_dags",

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import BaseHook, BaseOperator
-from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
 
-import rebalance_lib
 from kafka_rebalance_airflow.clean_up import clean_up_run, restore_stale
 from kafka_rebalance_airflow.config import artifacts_uri, history_uri, run_uri
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
 from kafka_rebalance_airflow.links import PlanPageLink, SparkUiLink
-from kafka_rebalance_airflow.spark import checked, connection_of, of_connection, submitted
-from kafka_rebalance_airflow.spark_connect import ConnectJob
-from kafka_rebalance_airflow.storage import handed_over
+from kafka_rebalance_airflow.operators.spark_job import SparkJobOperator
 from kafka_rebalance_airflow.templates import as_list, as_object
 
 if TYPE_CHECKING:
-    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk import Context
 
     from rebalance_lib.execution import Run
-
-JOB = Path(rebalance_lib.__file__).parent / "jobs" / "compute_placement.py"
 
 
 class SnapshotTopologyOperator(BaseOperator):
@@ -109,34 +101,24 @@ def begin_run(context: Context, kafka_conn_id: str, subdirectory: str = "") -> R
     return run
 
 
-class ComputePlacementOperator(SparkSubmitOperator):
+class ComputePlacementOperator(SparkJobOperator):
     """Plan one or more runs in one Spark job.
 
-    A run that has begun is cleaned up first: from here on its plan may be another one. Where the connection is of type
-    ``spark_connect``, the job runs on that server, without spark-submit.
+    A run that has begun is cleaned up first: from here on its plan may be another one.
 
     :param run_uris: the runs' artifacts, with their snapshots: one, or several as a list or its JSON.
     :param request: what is asked for, as `rebalance_lib.planner.Request` reads it, or JSON of such an object.
     :param pace: throttle and caps that the forecast counts with; likewise.
     :param loads: which loads of the history count, as `rebalance_lib.history.LoadOptions` reads them; likewise:
         ``{"hours": 24, "statistic": "p95", "horizon_days": 7}``; empty for none.
-    :param spark: what the job is given, as `kafka_rebalance_airflow.spark` has it; goes before the next one.
-    :param spark_by_connection: by connection to a cluster, likewise; empty text stands for all clusters.
-    :param kafka_conn_id: the connection whose part of it counts.
 
-    All else is as in SparkSubmitOperator, and goes before ``spark``.
+    All else is as in SparkJobOperator.
     """
 
-    template_fields: Sequence[str] = (
-        *SparkSubmitOperator.template_fields,
-        "run_uris",
-        "request",
-        "pace",
-        "loads",
-        "kafka_conn_id",
-    )
+    JOB = "compute_placement.py"
+
+    template_fields: Sequence[str] = (*SparkJobOperator.template_fields, "run_uris", "request", "pace", "loads")
     operator_extra_links = (PlanPageLink(), SparkUiLink())
-    ui_color = "#fbe9d7"
 
     def __init__(
         self,
@@ -145,19 +127,9 @@ class ComputePlacementOperator(SparkSubmitOperator):
         request: Mapping[str, Any] | str,
         pace: Mapping[str, Any] | str = "{}",
         loads: Mapping[str, Any] | str = "{}",
-        spark: Mapping[str, Any] | None = None,
-        spark_by_connection: Mapping[str, Mapping[str, Any]] | None = None,
-        kafka_conn_id: str = "",
         **kwargs: Any,
     ) -> None:
-        super().__init__(application=str(JOB), name=kwargs.pop("name", "kafka-rebalance"), **kwargs)
-        self.spark = checked(spark)
-        self.spark_by_connection = {name: checked(block) for name, block in (spark_by_connection or {}).items()}
-        self.kafka_conn_id = kafka_conn_id
-        if (named := connection_of(self.spark)) and "conn_id" not in kwargs:
-            self._conn_id = named
-        self._conn_id_is_given = "conn_id" in kwargs or bool(named)
-        self._connect_job: ConnectJob | None = None
+        super().__init__(**kwargs)
         self.run_uris = run_uris
         self.request = request
         self.pace = pace
@@ -177,49 +149,7 @@ class ComputePlacementOperator(SparkSubmitOperator):
             *("--pace", json.dumps(as_object(self.pace))),
             *(("--history", history_uri(), *LoadOptions.from_dict(loads).arguments()) if loads else ()),
         ]
-        with handed_over(arguments) as self.application_args:
-            connection = self._connection()
-            if connection is not None and connection.conn_type == ConnectJob.CONN_TYPE:
-                self._connect_job = ConnectJob(self._conn_id, self.application, self.application_args, self.log)
-                self._connect_job.run()
-            else:
-                super().execute(context)
-
-    def on_kill(self) -> None:
-        """End the job."""
-        if self._connect_job is not None:
-            self._connect_job.end()
-        else:
-            super().on_kill()
-
-    def _of_file(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """What the file of clusters says of this cluster, and of all."""
-        return self.spark_by_connection.get(self.kafka_conn_id, {}), self.spark_by_connection.get("", {})
-
-    def _connection(self) -> Any:
-        """The connection to Spark, None if there is no such; the one of a cluster is known only now."""
-        if not self._conn_id_is_given:
-            of_cluster, of_all = map(connection_of, self._of_file())
-            self._conn_id = of_cluster or of_all or self._conn_id
-        try:
-            return BaseHook.get_connection(self._conn_id)
-        except AirflowNotFoundException:
-            return None  # the hook says that it goes on with YARN
-
-    def _get_hook(self) -> SparkSubmitHook:
-        """What runs spark-submit, with the properties of all places."""
-        from rebalance_lib.jobs.archive import driver_java_options
-
-        connection = self._connection()
-        extra = connection.extra_dejson if connection is not None else {}
-        try:
-            found = submitted(self.spark, *self._of_file(), of_connection(extra))
-        except ValueError as error:
-            raise AirflowFailException(f"connection {self._conn_id}: {error}") from error
-        if "cluster" not in (self._deploy_mode, extra.get("deploy-mode")):
-            found.setdefault("spark.driver.extraJavaOptions", driver_java_options())
-        self.conf = {**found, **(self.conf or {})}
-        return super()._get_hook()
+        self.submit(arguments, context)
 
 
 class PrepareRollbackOperator(BaseOperator):
