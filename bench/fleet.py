@@ -41,6 +41,7 @@ from bench.document import machine
 from rebalance_lib.artifacts import SNAPSHOT, Artifacts, read_snapshot
 from rebalance_lib.history import append_snapshot
 from rebalance_lib.jobs import compute_placement
+from rebalance_lib.jobs.archive import driver_java_options
 from sandbox.ports import free_port
 
 SPARK = Path(pyspark.__file__).parent
@@ -180,6 +181,7 @@ def run_job(
     path = os.pathsep.join([str(directory), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, **({"PYTHONPATH": path} if options.broken else {})}
     command = [str(SPARK / "bin" / "spark-submit"), *settings, "--conf", f"spark.pyspark.python={sys.executable}"]
+    command += ["--driver-java-options", driver_java_options()]
     command += ["--conf", "spark.log.level=WARN", compute_placement.__file__]
     command += ["--mode", "drain", "--brokers", str(DRAINED), "--history", history.as_uri()] if options.broken else []
     command += [] if options.broken else ["--mode", "balance"]

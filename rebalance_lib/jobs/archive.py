@@ -15,6 +15,7 @@ from collections.abc import Callable
 from importlib import metadata, util
 from pathlib import Path
 
+from rebalance_lib.artifacts import SNAPSHOT, Artifacts
 from rebalance_lib.caches import find, to_be_made
 
 HERE = Path(__file__).parent
@@ -23,22 +24,8 @@ QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 # C1 alone, and one thread that collects: Python workers do what takes long, most of what the JVM does runs once, and a
 # compiler that knows more takes longer than it saves. Session and first task: 10.3 s of processor time so, 17.1 s
 # without (`python -m bench.startup`); a plan of a million partitions: 45 s so, 52 s without.
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-PROGRAM = """
-import sys
-import pyarrow as pa
-from rebalance_lib.jobs.session import session
-
-def same(batches):
-    yield from batches
-
-with session("classes to archive") as spark:
-    spark.range(0, 2, 1, 2).mapInArrow(same, "id bigint").collect()
-    frame = spark.createDataFrame(pa.table({"a": [1], "b": ["x"]}))
-    frame.createOrReplaceTempView("seen")
-    frame.write.parquet(sys.argv[1])
-    spark.read.parquet(sys.argv[1]).join(spark.sql("SELECT a, count(*) FROM seen GROUP BY a"), "a").toArrow()
-"""
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
+JOB = HERE / "compute_placement.py"
 
 
 def driver_java_options() -> str:
@@ -72,11 +59,15 @@ def archive_classes(log: Callable[[str], None]) -> Path | None:
 
 
 def _dump(submit: Path, directory: Path) -> Path:
-    program, archive = directory / "program.py", directory / "classes.jsa"
-    program.write_text(PROGRAM, encoding="utf-8")
+    """Archive what the planning job loads, by planning a tiny cluster."""
+    from rebalance_lib.planner.warm_up import tiny_cluster  # noqa: PLC0415 - has numba, which no other caller needs
+
+    run, archive = Artifacts.at(directory), directory / "classes.jsa"
+    for name, table in zip(("brokers", "replicas"), tiny_cluster().tables(), strict=True):
+        (run / SNAPSHOT).write_table(f"{name}.parquet", table)
     options = f"-XX:ArchiveClassesAtExit={archive} {QUIET} {QUICK}"
     subprocess.run(
-        [submit, "--master", "local[1]", "--driver-java-options", options, program, directory / "table"],
+        [submit, "--master", "local[1]", "--driver-java-options", options, JOB, "--mode", "balance", "--run", run.uri],
         check=True,
         capture_output=True,
         timeout=SECONDS,

@@ -18,13 +18,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema as ddl
 
 from rebalance_lib.jobs import files
 from rebalance_lib.jobs.files import CHECKED, KINDS, Staged
 from rebalance_lib.jobs.invariants import broken_views, messages, rules_for
+from rebalance_lib.jobs.mapping import Mapper, map_rows
 from rebalance_lib.jobs.patterns import regex
-from rebalance_lib.jobs.rows import CHUNKS, Mapper
+from rebalance_lib.jobs.rows import CHUNKS
 from rebalance_lib.jobs.views import BROKER_SETS, OF_CHANGES, OF_CLUSTERS, ONE_SET, PERSISTED
 from rebalance_lib.planner import Request
 
@@ -36,6 +36,7 @@ class Checks:
         self._spark = spark
         self._request = request
         self._homes = BROKER_SETS if broker_sets else ONE_SET
+        self._pieces = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
         self._persisted: list[DataFrame] = []
 
     def __enter__(self) -> Self:
@@ -47,16 +48,15 @@ class Checks:
 
     def warm_up(self) -> None:
         """Ask everything of no run at all: Spark has loaded and compiled what it needs when there are some."""
-        self._violations(
-            self._spark.range(0, 0, 1, 1).mapInArrow(files.whole_clusters([], self._request), ddl(CHECKED))
-        )
+        self._violations(map_rows(self._spark.range(0, 0, 1, 1), files.whole_clusters([], self._request), CHECKED))
 
     def violations(self, staged: Sequence[Staged]) -> dict[int, list[str]]:
         """By run, a line for each invariant that a candidate breaks, with the first place where it does."""
         return self._violations(self._read(staged))
 
     def _violations(self, rows: DataFrame) -> dict[int, list[str]]:
-        checked = self._persist(rows)
+        # By a shuffle: to coalesce them would make one task of all that read.
+        checked = self._persist(rows.repartition(self._pieces))
         for name in KINDS:
             checked.where(f"{name} IS NOT NULL").select("run", f"{name}.*").createOrReplaceTempView(name)
         for views in (self._homes, OF_CLUSTERS, OF_CHANGES):
@@ -81,9 +81,9 @@ class Checks:
             frames.append(self._each(len(large), files.documents(large)))
         for one in large:
             places = [*range(one.row_groups), *one.candidates]
-            rows = self._spark.range(0, len(places), 1, len(places)).mapInArrow(files.parts(one, places), ddl(CHUNKS))
+            rows = map_rows(self._spark.range(0, len(places), 1, len(places)), files.parts(one, places), CHUNKS)
             rows = rows.repartitionById(one.shards, "group")
-            frames.append(rows.mapInArrow(files.shards(one, self._request), ddl(CHECKED)))
+            frames.append(map_rows(rows, files.shards(one, self._request), CHECKED))
         all_rows = frames[0]
         for frame in frames[1:]:
             all_rows = all_rows.unionAll(frame)
@@ -91,7 +91,7 @@ class Checks:
 
     def _each(self, count: int, read: Mapper) -> DataFrame:
         """What the workers read, each place in a task of its own."""
-        return self._spark.range(0, count, 1, count).mapInArrow(read, ddl(CHECKED))
+        return map_rows(self._spark.range(0, count, 1, count), read, CHECKED)
 
     def _create(self, views: Mapping[str, str]) -> None:
         """Make views, in their order; what is persisted is a table to those that build on it, not planned again."""
@@ -104,7 +104,7 @@ class Checks:
 
     def _persist(self, frame: DataFrame) -> DataFrame:
         """The rows, worked out once; few of them in one piece, so that nothing built on them has to be shuffled."""
-        self._persisted.append(frame.coalesce(int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)).persist())
+        self._persisted.append(frame.coalesce(self._pieces).persist())
         return self._persisted[-1]
 
 

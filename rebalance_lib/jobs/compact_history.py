@@ -15,12 +15,11 @@ a worker dies over a day.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from pyspark.sql import Row, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import RebalanceError, error_text
@@ -28,6 +27,7 @@ from rebalance_lib.history import Compacted, clusters, compact_day, days_over
 from rebalance_lib.history.compaction import MARGIN
 from rebalance_lib.jobs.command_line import JobLog, parser_for, run_program
 from rebalance_lib.jobs.isolation import in_halves
+from rebalance_lib.jobs.mapping import Batches, Mapper, map_rows
 from rebalance_lib.jobs.session import session
 
 log = JobLog("compact_history")
@@ -77,7 +77,7 @@ def compact(spark: SparkSession, history: Artifacts, days: Sequence[str]) -> Com
 
     def work(some: Sequence[str]) -> list[Row]:
         numbers = spark.range(0, len(some), 1, min(len(some), MOST_TASKS))
-        return list(numbers.mapInArrow(_compacting(history, some), from_arrow_schema(COMPACTED)).collect())
+        return list(map_rows(numbers, _compacting(history, some), COMPACTED).collect())
 
     answers, reasons = in_halves(work, days)
     rows = [row for answer in answers for row in answer]
@@ -86,12 +86,10 @@ def compact(spark: SparkSession, history: Artifacts, days: Sequence[str]) -> Com
     return Compacted(snapshots, count, removed, (*(line for row in rows for line in row.problems or ()), *failed))
 
 
-def _compacting(
-    history: Artifacts, days: Sequence[str]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _compacting(history: Artifacts, days: Sequence[str]) -> Mapper:
     """Runs in Spark's workers: numbers of days come in, for each task one row of counts goes out."""
 
-    def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def answer(batches: Batches) -> Iterator[pa.RecordBatch]:
         found = [_compacted(history, days[number]) for batch in batches for number in batch["id"].to_pylist()]
         counts = {name: sum(getattr(one, name) for one in found) for name in COMPACTED.names[:3]}
         problems = [line for one in found for line in one.problems]

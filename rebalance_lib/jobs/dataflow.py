@@ -29,13 +29,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema as ddl
 
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.jobs import shards, tasks
 from rebalance_lib.jobs.checks import Checks
 from rebalance_lib.jobs.files import Staged
 from rebalance_lib.jobs.isolation import in_halves
+from rebalance_lib.jobs.mapping import map_rows
 from rebalance_lib.jobs.rows import CHUNKS, PlanTask, read_loads, read_replicas
 from rebalance_lib.jobs.session import another_session, close_session, parallelism, tune_spark
 from rebalance_lib.jobs.shards import Assembled, Piece
@@ -129,7 +129,7 @@ def plan(spark: SparkSession, runs: Sequence[RunState]) -> None:
     if groups > len(runs):
         planned = _plan_in_shards(spark, rows, runs)
     else:
-        planned = _outcomes(rows.mapInArrow(tasks.plan(_tasks(runs)), ddl(OUTCOMES)), runs)
+        planned = _outcomes(map_rows(rows, tasks.plan(_tasks(runs)), OUTCOMES), runs)
     for run, row in planned:
         run.task = replace(run.task, staged=row.staged, digest=row.digest)
     answered = {run.number for run, _ in planned}
@@ -142,11 +142,11 @@ def _plan_in_shards(spark: SparkSession, rows: DataFrame, runs: Sequence[RunStat
     """Tell each shard what the whole cluster adds up to, correct what shards leave uneven, and put files together."""
     rows.persist(StorageLevel.DISK_ONLY)
     try:
-        sums = rows.mapInArrow(shards.add_up(_tasks(runs)), ddl(shards.RUN_TOTALS)).groupBy("run", *KEYS).sum(*SUMS)
+        sums = map_rows(rows, shards.add_up(_tasks(runs)), shards.RUN_TOTALS).groupBy("run", *KEYS).sum(*SUMS)
         totals = _by_run(sums.toDF(*shards.RUN_TOTALS.names).toArrow())  # a row for each log dir: no partition's
-        planned = rows.mapInArrow(shards.plan_shard(_tasks(runs), totals), ddl(OUTCOMES))
+        planned = map_rows(rows, shards.plan_shard(_tasks(runs), totals), OUTCOMES)
         # A cluster that is cut up is alone in its batch, see `batches`.
-        corrected = planned.repartition(1).mapInArrow(shards.join(_tasks(runs), totals), ddl(shards.JOINED))
+        corrected = map_rows(planned.repartition(1), shards.join(_tasks(runs), totals), shards.JOINED)
         joined = _outcomes(corrected, runs)
     finally:
         rows.unpersist()
@@ -171,13 +171,13 @@ def _by_run(totals: pa.Table) -> dict[int, pa.Table]:
 def replicas(spark: SparkSession, runs: Sequence[RunState]) -> DataFrame:
     """The snapshots' rows, each with the group that it is planned in; a task for each row group of a file."""
     parts = [(run.number, part) for run in runs for part in range(max(1, run.row_groups))]
-    return _range(spark, len(parts)).mapInArrow(read_replicas(_tasks(runs), parts), ddl(CHUNKS))
+    return map_rows(_range(spark, len(parts)), read_replicas(_tasks(runs), parts), CHUNKS)
 
 
 def loads(spark: SparkSession, runs: Sequence[RunState]) -> DataFrame:
     """What is known of the partitions' loads; the history of a large cluster is read by several tasks."""
     parts = [(run.number, part) for run in runs for part in range(len(run.task.cuts) + 1)]
-    return _range(spark, len(parts)).mapInArrow(read_loads(_tasks(runs), parts), ddl(CHUNKS))
+    return map_rows(_range(spark, len(parts)), read_loads(_tasks(runs), parts), CHUNKS)
 
 
 def check(spark: SparkSession, runs: Sequence[RunState]) -> None:
@@ -250,7 +250,7 @@ def _of_each(
     """The same for parts of runs, each with the number of its run."""
     if not numbered:
         return []
-    return _outcomes(_range(spark, len(numbered)).mapInArrow(tasks.each(numbered, work, schema), ddl(schema)), runs)
+    return _outcomes(map_rows(_range(spark, len(numbered)), tasks.each(numbered, work, schema), schema), runs)
 
 
 def _outcomes(done: DataFrame, runs: Sequence[RunState]) -> list[tuple[RunState, Row]]:

@@ -8,7 +8,7 @@ of its plans are brought together by shard first.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +19,9 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.jobs import slots
 from rebalance_lib.jobs.entries import ENTRY, entries_of
+from rebalance_lib.jobs.mapping import Batches, Mapper
 from rebalance_lib.jobs.patterns import regex
-from rebalance_lib.jobs.rows import BATCH_ROWS, Mapper, chunks_of, in_columns, labelled, rows_of
+from rebalance_lib.jobs.rows import BATCH_ROWS, chunks_of, in_columns, labelled, rows_of
 from rebalance_lib.planner import Mode, Request
 from rebalance_lib.planner.shard_tables import shard_of
 
@@ -127,7 +128,7 @@ def documents(staged: Sequence[Staged]) -> Mapper:
 def parts(one: Staged, places: Sequence[int | str]) -> Mapper:
     """For mapInArrow: places of row groups and candidates come in; their rows go out, each with its shard."""
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read(batches: Batches) -> Iterator[pa.RecordBatch]:
         for place in (places[place] for batch in batches for place in batch["id"].to_pylist()):
             for table in _replicas(one, place) if isinstance(place, int) else _plan(one, place):
                 shard: Any = 0
@@ -141,7 +142,7 @@ def parts(one: Staged, places: Sequence[int | str]) -> Mapper:
 def shards(one: Staged, request: Request) -> Mapper:
     """For mapInArrow: all rows of a shard come in; everything that is asked of them goes out."""
 
-    def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def answer(batches: Batches) -> Iterator[pa.RecordBatch]:
         _, _, rows = rows_of(batches, PARTS)
         placed = rows.filter(pc.is_valid(rows["position"])).select(REPLICAS.names)
         listed = rows.filter(pc.is_valid(rows["entry"])).select(LISTED.names)
@@ -156,7 +157,7 @@ def shards(one: Staged, request: Request) -> Mapper:
 
 
 def _each(staged: Sequence[Staged], read: Callable[[Staged], Rows]) -> Mapper:
-    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def rows(batches: Batches) -> Iterator[pa.RecordBatch]:
         for one in (staged[place] for batch in batches for place in batch["id"].to_pylist()):
             for kind, table in read(one):
                 yield from _batches(one.run, kind, table)

@@ -13,7 +13,7 @@ replicas apart, field by field, and puts them together again for the next task n
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from rebalance_lib.artifacts import RATES, SNAPSHOT, Artifacts
 from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.history import LoadOptions, planned_part
 from rebalance_lib.history.planned import PLANNED_LOADS
+from rebalance_lib.jobs.mapping import Batches, Mapper
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Request
 from rebalance_lib.planner.shard_tables import ShardInput, shard_of
@@ -43,8 +44,6 @@ ROWS = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-Batches = Iterable[pa.RecordBatch]
-Mapper = Callable[[Batches], Iterator[pa.RecordBatch]]
 
 
 class Past(NamedTuple):

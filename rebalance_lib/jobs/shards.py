@@ -32,11 +32,10 @@ from pyarrow import parquet as pq
 from rebalance_lib.artifacts import RATES, Artifacts
 from rebalance_lib.compile import ensure_compiled
 from rebalance_lib.errors import InvalidInputError
+from rebalance_lib.jobs.mapping import Batches, Mapper
 from rebalance_lib.jobs.rows import (
     ROWS,
     RUN,
-    Batches,
-    Mapper,
     PlanTask,
     Tasks,
     cluster_of,

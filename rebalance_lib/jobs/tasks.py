@@ -22,11 +22,10 @@ import pyarrow.compute as pc
 from rebalance_lib.artifacts import LAST, PLAN, Artifacts, read_groups
 from rebalance_lib.compile import ensure_compiled
 from rebalance_lib.history import cuts_of
+from rebalance_lib.jobs.mapping import Batches, Mapper
 from rebalance_lib.jobs.rows import (
     ROWS,
     RUN,
-    Batches,
-    Mapper,
     PlanTask,
     Tasks,
     cluster_of,
