@@ -419,7 +419,10 @@ def _copy_objects(place: Place, source: Place) -> None:
         filesystem.copy(list(early), list(early.values()))
     for path in staged.keys() - early.keys():
         filesystem.cp_file(path, last)
-    filesystem.rm(list(staged))
+    # The one that is looked for first: a try that is made again takes what is left for nothing to publish.
+    for some in (sorted(staged.keys() - early.keys()), list(early)):
+        if some:
+            filesystem.rm(some)
 
 
 def _changed(place: Place, entry: dict[str, Any]) -> datetime:

@@ -8,10 +8,15 @@
 seed, unless a cluster is so large that it is cut into shards. Every run gets its ``plan/`` as soon as what was written
 breaks none of the `invariants`. The job ends with 1 if any run has none, and says why.
 
-What no request can be is refused before there is a Spark session.
+What no request can be is refused at once, whether Spark has started or not.
 """
 
 from __future__ import annotations
+
+from rebalance_lib.jobs.session import is_submitted, session, start_session
+
+NAME = "kafka-rebalance compute_placement"
+STARTED = start_session(NAME) if __name__ == "__main__" and is_submitted() else None  # while the rest is imported
 
 import argparse
 import traceback
@@ -26,7 +31,6 @@ from rebalance_lib.history import LoadOptions, Statistic
 from rebalance_lib.jobs.command_line import JobLog, json_object, parser_for, run_program
 from rebalance_lib.jobs.dataflow import RunState, plan_runs
 from rebalance_lib.jobs.rows import Past, PlanTask
-from rebalance_lib.jobs.session import session
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Mode, Request
 
@@ -34,7 +38,7 @@ log = JobLog("compute_placement")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job; errors are one clear line each and exit code 1, and wrong input costs no Spark session."""
+    """Run the job; errors are one clear line each and exit code 1, and wrong input does not wait for Spark."""
     options = _parse(arguments)
     try:
         request = _request(options)
@@ -45,9 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     past = Past(options.history, loads) if options.history else None
     uris = dict.fromkeys(uri.rstrip("/") for uri in options.run)
     runs = [run_state(number, uri, request, pace, past) for number, uri in enumerate(uris)]
-    is_new = SparkSession.getActiveSession() is None
+    is_new = STARTED is not None or SparkSession.getActiveSession() is None
     try:
-        with session("kafka-rebalance compute_placement") as spark:
+        with session(NAME, STARTED) as spark:
             plan_runs(spark, runs, log, is_new=is_new)
     except Exception as error:
         traceback.print_exc()

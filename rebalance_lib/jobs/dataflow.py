@@ -76,12 +76,14 @@ def plan_runs(
         is_new: Whether Spark has just started, and is slow to check the first plan unless it has done so before.
     """
     begun = time.perf_counter()
-    with ExitStack() as afterwards, ThreadPoolExecutor(1) as aside:
+    with ExitStack() as afterwards:
+        checker = another_session(spark)  # views of the batch that is checked are its own
+        afterwards.callback(close_session, checker)
+        aside = ThreadPoolExecutor(1)
+        afterwards.callback(aside.shutdown, cancel_futures=True)  # a job that is ended publishes nothing more
         checking = [aside.submit(warm_up, spark, runs[0].task.request)] if is_new else []
         isolate(partial(prepare, spark), runs)
         say(f"{len(runs)} snapshots, {sum(run.partitions for run in runs)} partitions")
-        checker = another_session(spark)  # views of the batch that is checked are its own
-        afterwards.callback(close_session, checker)
         for one in (spark, checker):
             tune_spark(one, sum(run.partitions for run in runs))
         for batch in batches(_good(runs)):
@@ -112,10 +114,10 @@ def prepare(spark: SparkSession, runs: Sequence[RunState]) -> None:
     for run, row in _each(spark, runs, partial(tasks.prepare, at_once=parallelism(spark)), PREPARED):
         run.row_groups, run.replicas, run.partitions = row.row_groups, row.replicas, row.partitions
         run.broker_sets = row.broker_sets
-        shards = shard_count(run.task.request, row.partitions, sets=row.broker_sets)
-        request = run.task.request if row.broker_sets else replace(run.task.request, shards=shards)
+        count = shard_count(run.task.request, row.partitions, sets=row.broker_sets)
+        request = run.task.request if row.broker_sets else replace(run.task.request, shards=count)
         cuts = tuple(TopicPartition(cut.topic, cut.partition) for cut in row.cuts)
-        run.task = replace(run.task, request=request, cuts=cuts, shards=shards)
+        run.task = replace(run.task, request=request, cuts=cuts, shards=count)
         run.task = replace(run.task, cluster_id=row.cluster_id, taken_at=row.taken_at)
 
 

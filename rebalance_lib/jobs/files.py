@@ -19,11 +19,12 @@ from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.jobs import slots
 from rebalance_lib.jobs.entries import ENTRY, entries_of
-from rebalance_lib.jobs.mapping import Batches, Mapper
+from rebalance_lib.jobs.mapping import BATCH_ROWS, Batches, Mapper
 from rebalance_lib.jobs.patterns import regex
-from rebalance_lib.jobs.rows import BATCH_ROWS, chunks_of, in_columns, labelled, rows_of
+from rebalance_lib.jobs.rows import chunks_of, in_columns, labelled, rows_of, worded
 from rebalance_lib.planner import Mode, Request
 from rebalance_lib.planner.shard_tables import shard_of
+from rebalance_lib.threads import side_by_side
 
 BROKERS = pa.schema(
     [
@@ -110,12 +111,13 @@ def whole_clusters(staged: Sequence[Staged], request: Request) -> Mapper:
     def read(one: Staged) -> Rows:
         yield from _documents(one)
         replicas = [table for part in range(one.row_groups) for table in _replicas(one, part)]
-        plans = {}
-        for name in one.candidates:
+
+        def read_plan(name: str) -> tuple[pa.Table, pa.Table]:
             *listed, file = _plan(one, name)
-            yield "files", file.select(FILES.names)
-            plans[name] = pa.concat_tables([LISTED.empty_table(), *listed])
-        yield from _beside(one, request, pa.concat_tables([REPLICAS.empty_table(), *replicas]), plans)
+            return pa.concat_tables([LISTED.empty_table(), *listed]), file.select(FILES.names)
+
+        together = pa.concat_tables([REPLICAS.empty_table(), *replicas])
+        yield from _beside(one, request, together, one.candidates, read_plan)
 
     return _each(staged, read)
 
@@ -143,14 +145,17 @@ def shards(one: Staged, request: Request) -> Mapper:
     """For mapInArrow: all rows of a shard come in; everything that is asked of them goes out."""
 
     def answer(batches: Batches) -> Iterator[pa.RecordBatch]:
-        _, _, rows = rows_of(batches, PARTS)
+        rows = rows_of(batches, PARTS)[2]
         placed = rows.filter(pc.is_valid(rows["position"])).select(REPLICAS.names)
         listed = rows.filter(pc.is_valid(rows["entry"])).select(LISTED.names)
         files = rows.filter(pc.and_(pc.is_null(rows["position"]), pc.is_null(rows["entry"]))).select(FILES.names)
         yield from _batches(one.run, "files", files)
-        names = pc.unique(listed["candidate"]).to_pylist()
-        plans = {name: listed.filter(pc.equal(listed["candidate"], name)) for name in names}
-        for kind, table in _beside(one, request, placed, plans):
+        del rows, files
+
+        def read_plan(name: str) -> tuple[pa.Table, pa.Table]:
+            return listed.filter(pc.equal(listed["candidate"], name)), FILES.empty_table()
+
+        for kind, table in _beside(one, request, placed, one.candidates, read_plan):
             yield from _batches(one.run, kind, table)
 
     return answer
@@ -159,8 +164,12 @@ def shards(one: Staged, request: Request) -> Mapper:
 def _each(staged: Sequence[Staged], read: Callable[[Staged], Rows]) -> Mapper:
     def rows(batches: Batches) -> Iterator[pa.RecordBatch]:
         for one in (staged[place] for batch in batches for place in batch["id"].to_pylist()):
-            for kind, table in read(one):
-                yield from _batches(one.run, kind, table)
+            try:
+                for kind, table in read(one):
+                    yield from _batches(one.run, kind, table)
+            except Exception as error:  # the plans of other clusters are checked all the same
+                unreadable = {"candidate": "all plans", "unreadable": worded(error)}
+                yield from _batches(one.run, "files", pa.Table.from_pylist([unreadable], FILES))
 
     return rows
 
@@ -170,8 +179,14 @@ def _batches(run: int, kind: str, table: pa.Table) -> list[pa.RecordBatch]:
     return labelled(pa.table({kind: structs}), CHECKED, run)
 
 
-def _beside(one: Staged, request: Request, replicas: pa.Table, plans: dict[str, pa.Table]) -> Rows:
-    """A cluster, or a shard of it, beside the plans for it."""
+def _beside(
+    one: Staged,
+    request: Request,
+    replicas: pa.Table,
+    candidates: Sequence[str],
+    read_plan: Callable[[str], tuple[pa.Table, pa.Table]],
+) -> Rows:
+    """A cluster, or a shard of it, beside the plans for it, of each of which entries and row of its file are read."""
     brokers = one.snapshot.read_table("brokers.parquet")
     cluster = slots.Cluster.of(replicas, brokers)
     loads = cluster.loads()
@@ -182,10 +197,16 @@ def _beside(one: Staged, request: Request, replicas: pa.Table, plans: dict[str, 
     alive = brokers.filter(pc.equal(brokers["alive"], True))["broker"].to_numpy()
     dead = np.setdiff1d(loads["broker"].to_numpy(), alive)
     to_leave = np.union1d(dead, np.array(request.brokers, np.int32))
-    for candidate, listed in plans.items():
-        yield from cluster.beside(candidate, listed, request).items()
+
+    def of_plan(candidate: str) -> list[tuple[str, pa.Table]]:
+        listed, file = read_plan(candidate)
+        found = [("files", file), *cluster.beside(candidate, listed, request).items()]
         if request.mode in {Mode.DRAIN, Mode.REPAIR}:
-            yield "unplanned", cluster.unplanned(candidate, listed, to_leave)
+            found.append(("unplanned", cluster.unplanned(candidate, listed, to_leave)))
+        return found
+
+    for found in side_by_side(of_plan, candidates, len(cluster.offsets) - 1):
+        yield from found
 
 
 def _replicas(one: Staged, row_group: int) -> Iterator[pa.Table]:
@@ -226,9 +247,13 @@ def _documents(one: Staged) -> Rows:
     digest = hashlib.sha256()
     for _ in _hashed(one.directory, digest):
         pass
-    # The plan at the top has no name: it must be the one that is recommended.
-    top = {"candidate": recommended, "digest": f"sha256:{digest.hexdigest()}", "said": summary["digest"]}
-    yield "files", pa.Table.from_pylist([top], FILES)
+    # The plan at the top has no name: it, and what the summary says of it, must be the one that is recommended.
+    said_of_it = summary["candidates"][recommended]["digest"]
+    tops = [
+        {"candidate": recommended, "digest": digest_at_top, "said": said_of_it}
+        for digest_at_top in (f"sha256:{digest.hexdigest()}", summary["digest"])
+    ]
+    yield "files", pa.Table.from_pylist(tops, FILES)
     copies = {recommended: _copies(one)}
     said = [
         {"candidate": name, **{key: plan["figures"][key] for key in FIGURES}, **copies.get(name, {})}

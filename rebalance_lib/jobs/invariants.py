@@ -203,7 +203,9 @@ INVARIANTS = {
         _mode(Mode.REPLICATION_FACTOR),
     ),
     "digest": Invariant(
-        "files", "digest <> said", "concat('the plan file is ', digest, ', but the summary says ', said)"
+        "files",
+        "unreadable IS NULL AND NOT digest <=> said",
+        "concat('the plan file is ', digest, ', but the summary says ', said)",
     ),
     "figures": Invariant(
         "counted", "NOT said <=> found", "concat('the summary says ', string(said), ', the plan is ', string(found))"

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-BATCH_ROWS = 50_000  # that go from a worker to Spark at a time
+BATCH_ROWS = 100_000  # that go from a worker to Spark at a time
 FEW_OBJECTS = 20_000  # are collected in 10 ms
 
 Batches = Iterable[pa.RecordBatch]

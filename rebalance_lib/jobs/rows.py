@@ -25,14 +25,13 @@ from rebalance_lib.artifacts import RATES, SNAPSHOT, Artifacts
 from rebalance_lib.errors import InvalidInputError, RebalanceError
 from rebalance_lib.history import LoadOptions, planned_part
 from rebalance_lib.history.planned import PLANNED_LOADS
-from rebalance_lib.jobs.mapping import Batches, Mapper
+from rebalance_lib.jobs.mapping import BATCH_ROWS, Batches, Mapper
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Request
 from rebalance_lib.planner.shard_tables import ShardInput, shard_of
 from rebalance_lib.topology import REPLICAS, Snapshot, TopicPartition, check_snapshot, replica_rows
 from rebalance_lib.topology.load_facts import LoadFacts
 
-BATCH_ROWS = 100_000  # that go from a worker to Spark at a time
 RUN = pa.field("run", pa.int64(), nullable=False)
 RATE_COLUMNS = ("write_rate", "read_rate", "write_rate_p95")
 CHUNKS = pa.schema([RUN, pa.field("group", pa.int32(), nullable=False), ("rows", pa.binary())])
@@ -166,7 +165,7 @@ def chunks_of(table: pa.Table, schema: pa.Schema, run: int, group: Any = 0) -> I
     """
     table = in_columns(table, schema)
     groups = [(group, table)]
-    if not isinstance(group, int):
+    if not isinstance(group, int) and len(table):
         order = np.argsort(group, kind="stable")
         named, begins = np.unique(group[order], return_index=True)
         table = table.take(pa.array(order))

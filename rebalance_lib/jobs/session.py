@@ -24,7 +24,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from threading import Thread
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -35,6 +37,7 @@ OWN = {
     "spark.ui.showConsoleProgress": "false",
     # Over TCP, each task waits some 40 ms for a delayed acknowledgement: 300 empty tasks took 9 s so, and 3 s without.
     "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.unix.domain.socket.dir": "/tmp",  # noqa: S108 - YARN's own is longer than the path of a socket may be
     # Two attempts of a task at a time would write the same staged files.
     "spark.speculation": "false",
     # By default each sort and each aggregate of a task begins with a page of up to 64 MB, which is cleared first. With
@@ -54,13 +57,43 @@ FOR_FEW = {
 ROWS_TO_COUNT_SPLITS = 4_096
 
 
+def is_submitted() -> bool:
+    """Whether spark-submit runs this program: there is a JVM already."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def start_session(app_name: str) -> Future[SparkSession]:
+    """Begin to start Spark: a program does so before it imports what else it needs, and both take less time.
+
+    A program that ends early need not wait for it.
+    """
+    started: Future[SparkSession] = Future()
+
+    def start() -> None:
+        try:
+            started.set_result(_make(app_name))
+        except BaseException as error:
+            started.set_exception(error)
+
+    Thread(target=start, daemon=True).start()
+    return started
+
+
 @contextmanager
-def session(app_name: str) -> Iterator[SparkSession]:
+def session(app_name: str, started: Future[SparkSession] | None = None) -> Iterator[SparkSession]:
     """A session that the job may tune; another that is active stays as it is.
 
     Args:
         app_name: What the application is called, unless spark-submit has named it.
+        started: The answer of `start_session`, if it was called.
     """
+    if started is not None:
+        own = started.result()
+        try:
+            yield own
+        finally:
+            own.stop()
+        return
     active = SparkSession.getActiveSession()
     if active is not None:
         another = another_session(active)
@@ -70,11 +103,8 @@ def session(app_name: str) -> Iterator[SparkSession]:
             close_session(another)
             _activate(active)
         return
-    own = _make(app_name)
-    try:
+    with session(app_name, start_session(app_name)) as own:
         yield own
-    finally:
-        own.stop()
 
 
 def tune_spark(spark: SparkSession, partitions: int) -> None:

@@ -154,12 +154,12 @@ def join(tasks: Tasks, totals: Mapping[int, pa.Table]) -> Mapper:
         rows = pa.Table.from_batches(batches, OUTCOMES)
         if rows.num_rows:
             (number,) = pc.unique(rows["run"]).to_pylist()
-            yield outcome(number, lambda: _join(tasks[number], rows, totals[number]), JOINED)
+            yield outcome(number, lambda: _join(number, tasks[number], rows, totals), JOINED)
 
     return answer
 
 
-def _join(task: PlanTask, shards: pa.Table, totals: pa.Table) -> Found:
+def _join(number: int, task: PlanTask, shards: pa.Table, totals: Mapping[int, pa.Table]) -> Found:
     """Correct the plans of a cluster's shards."""
     begun = time.perf_counter()
     refuse_errors(shards)
@@ -169,7 +169,7 @@ def _join(task: PlanTask, shards: pa.Table, totals: pa.Table) -> Found:
     placements = pa.concat_tables([part.read_table("placements.parquet") for part in parts])
     names = [name.removesuffix(".rest") for name in parts[0].files() if name.endswith(".rest")]
     rests = {name: _read_each(parts, f"{name}.rest") for name in names}
-    found = joined(sample, task.request, totals, placements, rests)
+    found = joined(sample, task.request, totals[number], placements, rests)
     timings = {"plan": time.perf_counter() - begun}
     choice = Choice(found.model, task.request, found.candidates, timings, rates=sample.loads)
     own, staged = (Artifacts(task.staging) / f"{kind}{uuid.uuid4().hex[:8]}" for kind in ("shard-", ""))

@@ -20,7 +20,6 @@ for broker 3 with the bytes of the leader.
 from __future__ import annotations
 
 ONE_SET = {
-    "homes": "SELECT run, topic, '' AS home FROM topic_sizes GROUP BY run, topic",
     "slot_homes": "SELECT *, '' AS home FROM slots",
     "rack_slot_homes": "SELECT *, '' AS home FROM rack_slots",
 }
@@ -50,9 +49,8 @@ OF_CLUSTERS = {
             if(size(:topics) > 0, exists(:topics, pattern -> topic RLIKE pattern),
                 :include_internal OR :mode IN ('drain', 'replace', 'repair', 'demote', 'drain-log-dirs')
                     OR NOT bool_or(internal))
-                AND NOT exists(:excluded_topics, pattern -> topic RLIKE pattern) AS chosen,
-            any_value(home) AS home
-        FROM topic_sizes LEFT JOIN homes USING (run, topic) GROUP BY run, topic""",
+                AND NOT exists(:excluded_topics, pattern -> topic RLIKE pattern) AS chosen
+        FROM topic_sizes GROUP BY run, topic""",
     "brokers": """
         -- Racks count if all live brokers have one, and as long as a live broker of the set that stays is in them.
         SELECT run, broker, alive, excluded, leaving, takes, broker_set, log_dirs.path AS paths,

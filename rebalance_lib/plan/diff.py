@@ -67,6 +67,7 @@ _FIELDS: list[pa.Field[Any]] = [
     pa.field("bytes_between_log_dirs", pa.int64()),
 ]
 DIFF_SCHEMA = pa.schema(_FIELDS)
+LARGEST_MOVES = 10  # partitions that a summary names, those that copy the most
 
 
 @dataclass(frozen=True)

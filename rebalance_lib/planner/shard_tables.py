@@ -213,7 +213,7 @@ def _layout(model: ClusterModel, rows: pa.Table) -> Layout:
     found = order[find_sorted(known[order], wanted)]
     lists = Lists.from_column(rows["brokers"])
     if not np.array_equal(lists.lengths, model.replication_factor[found]):
-        raise ValueError("rows of a shard do not fit the replicas of the its sample")
+        raise ValueError("rows of a shard do not fit the replicas of its sample")
     slots = np.repeat(model.offsets[found], lists.lengths) + np.arange(len(lists.values)) - lists.offsets[lists.rows]
     broker, log_dir = model.broker.copy(), model.log_dir.copy()
     broker[slots] = np.searchsorted(model.broker_ids, lists.values)

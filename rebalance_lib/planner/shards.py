@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from rebalance_lib.plan.diff import LARGEST_MOVES
 from rebalance_lib.planner.broker_sums import BrokerSums, GivenLoads
 from rebalance_lib.planner.compiled.compare import compare, rack_spread
 from rebalance_lib.planner.goals import View
@@ -71,7 +72,6 @@ program and of the rows themselves, 0.4 KB once in Arrow and once on the way (``
 """
 SAMPLE = 1 << 16  # partitions of all shards that are brought together
 WANTED = 8.0  # times as often as any other is a partition of a broker above its band in the sample
-LARGEST = 10  # partitions that a summary names because they copy the most
 CHUNK = 1 << 14  # consecutive partitions of a topic that stay together
 
 
@@ -85,7 +85,7 @@ class ShardPlan:
 
 
 def cut_up(request: Request, partitions: int) -> Request:
-    """The request with as many shards as it asks for, or as many as fit small workers; none is empty."""
+    """The request with as many shards as it asks for, or as many as fit small workers."""
     wanted = request.shards or -(-partitions // PARTITIONS_OF_A_SHARD)
     return replace(request, shards=max(1, min(wanted, partitions)))
 
@@ -178,7 +178,7 @@ def _largest(model: ClusterModel, placement: Placement) -> Ints:
     layout = placement.layout
     arrives = compare(model.offsets, model.broker, model.log_dir, layout.offsets, layout.broker, layout.log_dir)[0]
     copied = model.size * np.bincount(model.slot_partition, arrives, minlength=model.partitions).astype(np.int64)
-    return np.argsort(-copied, kind="stable")[:LARGEST]
+    return np.argsort(-copied, kind="stable")[:LARGEST_MOVES]
 
 
 def _part_of_request(request: Request, count: int) -> Request:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.compute as pc
 
+from rebalance_lib.plan.diff import LARGEST_MOVES
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.report.factors import factor_changes
 from rebalance_lib.report.forecast import Forecasts
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from rebalance_lib.planner.outcome import Outcome
 
 VERSION = 1
-LARGEST_MOVES = 10
 BROKERS_SHOWN = 20
 
 

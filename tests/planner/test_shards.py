@@ -131,7 +131,7 @@ def test_tasks_that_see_their_rows_and_totals_alone_find_the_plans_of_one_proces
     cluster, request = generate(parameters), Request(Mode.EXPAND, excluded_topics=("t00001",))
     found, answers = through_tables(cluster, request, 3)
     model = ClusterModel.of(cluster.snapshot(), cluster.loads())
-    assert found.model.partitions < 300 + 3 * 4 * planner_shards.LARGEST
+    assert found.model.partitions < 300 + 3 * 4 * planner_shards.LARGEST_MOVES
     one_process = replace(request, shards=3)
     whole = undominated(list(planned(model, one_process).values()), one_process)
     plans = plans_of(found, answers)
