@@ -165,7 +165,7 @@ def cluster(options: argparse.Namespace, directory: Path) -> Iterator[list[str]]
             start("worker.Worker", "--webui-port", page, "--cores", 1, "--memory", f"{heap}m", *work, url)
         time.sleep(5)
         words = [word for name, value in settings.items() for word in ("--conf", f"spark.{name}={value}")]
-        yield ["--master", url, "--driver-memory", "768m", *words]
+        yield ["--master", url, "--driver-memory", "512m", *words]
     finally:
         for daemon in reversed(daemons):
             daemon.terminate()
