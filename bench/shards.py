@@ -5,8 +5,8 @@
     python -m bench.shards --memory 100000:1000,250000:1000
 
 Per cluster and number of shards: what the full plan comes to in each goal, over what the whole one's does, with what is
-above the bar marked; bytes that it copies over those of the whole plan; which part of the partitions the shards keep
-for the join; and seconds on a processor: of all candidates planned as a whole, of one shard and of the join.
+above the bar marked; bytes that it copies over those of the whole plan; which part of the partitions is in the sample
+that the join has; and seconds on a processor: of all candidates planned as a whole, of one shard and of the join.
 
 With ``--memory``, one shard of so many partitions and brokers is planned from its rows, with topic names of 75
 characters, by a process of its own: its seconds on a processor, and the most memory it held.
@@ -63,7 +63,7 @@ def main() -> None:
                     scenario=scenario, partitions=partitions, brokers=brokers, rates=known, capacities=known
                 )
                 rows += compared(drawn, counts)
-    print(table(("cluster", "shards", *COLUMNS, "bytes", "kept", "whole s", "shard s", "join s"), rows))
+    print(table(("cluster", "shards", *COLUMNS, "bytes", "sampled", "whole s", "shard s", "join s"), rows))
 
 
 def compared(drawn: Parameters, counts: list[int]) -> list[tuple[str, ...]]:
@@ -88,7 +88,8 @@ def compared(drawn: Parameters, counts: list[int]) -> list[tuple[str, ...]]:
         cells = ("-" if one is None else f"**{one:.4f}**" if one > BAR else f"{one:.4f}" for one in over)
         copied = parts.figures.bytes_moved / max(1, whole.figures.bytes_moved)
         spent = (f"{watched.shards / count:.2f}", f"{watched.join:.2f}")
-        rows.append((name, str(count), *cells, f"{copied:.4f}", f"{watched.kept / model.partitions:.2f}", "-", *spent))
+        sampled = f"{watched.sampled / model.partitions:.2f}"
+        rows.append((name, str(count), *cells, f"{copied:.4f}", sampled, "-", *spent))
     return rows
 
 
@@ -108,7 +109,7 @@ class Watched:
 
     def __init__(self) -> None:
         self.shards = self.join = 0.0
-        self.kept = 0
+        self.sampled = 0
 
     def __enter__(self) -> Self:
         plan_shard, join_shards = shard_join.plan_shard, shard_join.join_shards
@@ -117,7 +118,7 @@ class Watched:
             begun = time.process_time()
             found = plan_shard(*arguments)
             self.shards += time.process_time() - begun
-            self.kept += len(found.sample)
+            self.sampled += len(found.sample)
             return found
 
         def join(*arguments: Any) -> Any:

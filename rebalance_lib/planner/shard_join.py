@@ -1,7 +1,7 @@
 """The last pass over a cluster planned in shards: what they left uneven is evened out with a sample of its partitions.
 
 Goal:
-    The plans of all shards together are as even as one plan of the whole cluster, at a cost that does not grow with it.
+    The plans of all shards together are as even as one plan of the whole cluster, by looking at few of its partitions.
 
 Algorithm:
     The samples of all shards are a small cluster. Of all other partitions only sums are known, see ``rest``: as they
