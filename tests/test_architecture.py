@@ -42,6 +42,7 @@ ROOMS = {
         "planner",
         "reassignment",
         "report",
+        "threads",
         "topology",
     },
 }
