@@ -143,7 +143,7 @@ class ReviewPlanOperator(ApprovalOperator):
         return run, summary
 
     def _skip_if_even(self, summary: dict[str, Any]) -> None:
-        from rebalance_lib.plan.limits import Thresholds
+        from rebalance_lib.approval.limits import Thresholds
 
         full = summary["candidates"][summary["recommended"]]
         even = Thresholds.from_dict(as_object(self.thresholds)).under(full["figures"])
@@ -153,7 +153,7 @@ class ReviewPlanOperator(ApprovalOperator):
             raise AirflowSkipException("the cluster already is as planned: nothing to move, nothing to approve")
 
     def _objections(self, summary: dict[str, Any], review: dict[str, Any]) -> list[str]:
-        from rebalance_lib.plan.limits import ApprovalLimits
+        from rebalance_lib.approval.limits import ApprovalLimits
 
         limits = ApprovalLimits.from_dict(review.get("limits") or {})
         return limits.objections(summary)
