@@ -10,7 +10,8 @@ A run is one URI. Below it:
                 rates.parquet, summary.json, review.md
     run.json                                               which run of which DAG this is
     shown.json                                             the options and plans of the review as it was first asked
-    review.json                                            who chose which candidate, how and when
+    approvals.json                                         the answers of a review that goes on, and what they lack
+    review.json                                            who chose which candidate, how and when, and by which rules
     execution.json, execution.backup.json                  since when the plan is executed, and its topics' ids
     throttles.json, throttles.backup.json                  the throttle configurations before the run, in two copies
     requests/                                              what people ask of the run while it is under way

@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = {
     "rebalance_lib/topology": set(),
+    "rebalance_lib/approval": {"window"},
     "rebalance_lib/assignors": {"topology"},
     "rebalance_lib/placement": {"topology"},
     "rebalance_lib/plan": {"topology"},
@@ -20,7 +21,16 @@ ROOMS = {
     "rebalance_lib/reassignment": {"plan", "topology"},
     "rebalance_lib/cluster": {"clock", "topology"},
     "rebalance_lib/history": {"artifacts", "topology"},
-    "rebalance_lib/report": {"artifacts", "assignors", "plan", "planner", "reassignment", "threads", "topology"},
+    "rebalance_lib/report": {
+        "approval",
+        "artifacts",
+        "assignors",
+        "plan",
+        "planner",
+        "reassignment",
+        "threads",
+        "topology",
+    },
     "rebalance_lib/execution": {
         "artifacts",
         "clock",

@@ -15,6 +15,8 @@
           payments: [1, 2, 3]
         spark: {executor_memory_overhead: 6g}   # for this cluster's jobs, see `spark`
     spark: {num_executors: 4}           # for the jobs of all clusters
+    approval:                           # who may approve plans, see `rebalance_lib.approval.policy`
+      default: {approvers: [anna, ben], approvals: 2}
 
 It is checked when it is read: an error names the file, the cluster and the field.
 """
@@ -34,6 +36,7 @@ from airflow.sdk import CronTriggerTimetable
 from kafka_rebalance_airflow.config import clusters_file
 from kafka_rebalance_airflow.fields import check_horizon, rebalance_params
 from kafka_rebalance_airflow.spark import checked
+from rebalance_lib.approval.policy import ApprovalPolicies
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.window import Window
 
@@ -67,11 +70,12 @@ class ClusterEntry:
 
 @dataclass(frozen=True)
 class Clusters:
-    """What the file says; ``spark`` is what all Spark jobs are given."""
+    """What the file says; ``spark`` is what all Spark jobs are given, ``approval`` who may approve plans."""
 
     snapshots: str | None
     clusters: tuple[ClusterEntry, ...]
     spark: Mapping[str, Any] = field(default_factory=dict)
+    approval: ApprovalPolicies = field(default_factory=ApprovalPolicies)
 
     def brokers_by_connection(self) -> dict[str, dict[str, Any]]:
         """By connection what is said of the cluster's brokers, where anything is."""
@@ -110,14 +114,22 @@ def read_clusters(otherwise: Path | None = None) -> Clusters:
 
 def _clusters(document: object) -> Clusters:
     given = _mapping(document, "the file", "an object with clusters in it")
-    if unknown := sorted(set(given) - {"snapshots", "spark", "clusters"}):
-        raise ValueError(f"there is no {unknown[0]!r}: use snapshots, spark and clusters")
+    if unknown := sorted(set(given) - {"snapshots", "spark", "approval", "clusters"}):
+        raise ValueError(f"there is no {unknown[0]!r}: use snapshots, spark, approval and clusters")
     listed = _mapping(given.get("clusters"), "clusters", "an object with a name for each cluster")
     snapshots = _schedule("snapshots", given.get("snapshots", SNAPSHOTS))
     found = tuple(_cluster(str(name), one) for name, one in listed.items())
     _refuse_both([one for one in found if one.of_brokers], "says it of its brokers")
     _refuse_both([one for one in found if one.spark], "has spark")
-    return Clusters(snapshots, found, checked(given.get("spark")))
+    return Clusters(snapshots, found, checked(given.get("spark")), _approval(given))
+
+
+def _approval(given: dict[str, Any]) -> ApprovalPolicies:
+    """The approval policies, which the key alone calls for: one that is empty was meant to say something."""
+    try:
+        return ApprovalPolicies.from_dict(given["approval"]) if "approval" in given else ApprovalPolicies()
+    except InvalidInputError as error:
+        raise ValueError(str(error)) from error
 
 
 def _refuse_both(clusters: list[ClusterEntry], what: str) -> None:
@@ -203,8 +215,8 @@ def _hours(field: str, text: object) -> Window:
 def _refuse_twice(file: yaml.Node | None) -> None:
     """YAML itself takes the last one of equal keys, and tells nobody."""
     for key, value in _keys(file, ""):
-        if key == "spark":
-            _check_keys(value, "spark: ")
+        if key in ("spark", "approval"):
+            _check_keys(value, f"{key}: ")
         if key == "clusters":
             for name, cluster in _keys(value, "clusters: "):
                 _check_keys(cluster, f"cluster {name}: ")

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kafka_rebalance_airflow.fields import LOADS, check_horizon, request_params
+from kafka_rebalance_airflow.fields import LOADS, check_horizon, is_finite, request_params
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,18 +52,18 @@ def read_form(params: Mapping[str, Any]) -> Form:
     Raises:
         ValueError: It does not hold together; the message has all reasons.
     """
+    from rebalance_lib.approval.limits import ApprovalLimits, Thresholds
     from rebalance_lib.errors import RebalanceError
     from rebalance_lib.execution import Settings
     from rebalance_lib.execution.settings import check_seconds
-    from rebalance_lib.plan.limits import ApprovalLimits, Thresholds
     from rebalance_lib.planner import Request
 
-    wrong: list[str] = []
+    wrong = [f"{name} is {value}: give a finite number" for name, value in params.items() if not is_finite(value)]
 
     def checked(read: Callable[[], Any]) -> Any:
         try:
             return read()
-        except (RebalanceError, ValueError) as error:
+        except (RebalanceError, ValueError, OverflowError) as error:
             wrong.append(str(error))
             return None
 

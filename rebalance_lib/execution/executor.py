@@ -311,8 +311,8 @@ class Executor:
             holds.append(f"somebody else cancelled {listing(self._tracker.cancelled)}")
         if foreign := self._tracker.status.foreign:
             holds.append(f"reassignments of somebody else are under way: {listing(foreign)}")
-        if not settings.open_at(self._clock.now()):
-            holds.append(f"the window {settings.window} is closed")
+        if closed := settings.closed_at(self._clock.now()):
+            holds.append(closed)
         if self._health.short and settings.pause_under_min_isr:
             holds.append(self._short())
         if self._remedy.stalls and settings.on_stall is OnStall.PAUSE:

@@ -13,8 +13,7 @@ from rebalance_lib.plan.pace import MOST_BYTES, Order, Pace
 from rebalance_lib.window import Window
 
 CAPS = ("moves_in", "moves_out", "moves_in_cluster", "bytes_in_flight")  # in a form, 0 is no limit
-
-
+HOURS = ("window", "quiet_hours")
 MOST_SECONDS = 366 * 86_400.0
 
 
@@ -33,6 +32,8 @@ class Settings:
     Args:
         pace: throttles, caps and order.
         window: when moves may begin; those under way go on after its end. None: at any time.
+        quiet_hours: when none may begin, whatever the window: the approval policy of the cluster sets it, and no form
+            and no request changes it.
         throttle_ceiling: how far a throttle may be raised where it is the reason of a stall; None: not at all.
         stall_checks: a move that has not come nearer to its leader in so many checks has stalled.
         on_stall: what to do then.
@@ -51,6 +52,7 @@ class Settings:
 
     pace: Pace = field(default_factory=Pace)
     window: Window | None = None
+    quiet_hours: Window | None = None
     throttle_ceiling: int | None = None
     stall_checks: int = 3
     on_stall: OnStall = OnStall.RAISE
@@ -97,7 +99,8 @@ class Settings:
         """One flat object, which `from_dict` reads."""
         own = {name: value for name, value in asdict(self).items() if name != "pace"}
         caps = {name: getattr(self.pace, name) or 0 for name in CAPS}
-        return {**self.pace.as_dict(), **caps, **own, "window": None if self.window is None else str(self.window)}
+        hours = {name: None if (found := getattr(self, name)) is None else str(found) for name in HOURS}
+        return {**self.pace.as_dict(), **caps, **own, **hours}
 
     def changed(self, changes: Mapping[str, Any]) -> Settings:
         """These settings with some changed, by their flat names, as `from_dict` reads them; a ceiling grows along."""
@@ -109,7 +112,15 @@ class Settings:
 
     def open_at(self, moment: datetime) -> bool:
         """Whether moves may begin at this moment."""
-        return self.window is None or self.window.contains(moment)
+        return self.closed_at(moment) is None
+
+    def closed_at(self, moment: datetime) -> str | None:
+        """Why no move may begin at this moment; None if they may."""
+        if self.quiet_hours is not None and self.quiet_hours.contains(moment):
+            return f"these are the quiet hours {self.quiet_hours} of the approval policy"
+        if self.window is not None and not self.window.contains(moment):
+            return f"the window {self.window} is closed"
+        return None
 
 
 def check_seconds(name: str, seconds: float, least: float = 0.1, most: float = MOST_SECONDS) -> None:
@@ -174,7 +185,7 @@ _READERS: dict[str, Any] = {
     **dict.fromkeys(CAPS, _limit),
     "order": _choice(Order),
     "one_replica_at_a_time": _flag,
-    "window": lambda _, value: Window.parse(str(value)),
+    **dict.fromkeys(HOURS, lambda _, value: Window.parse(str(value))),
     "throttle_ceiling": _limit,
     "stall_checks": _to_int,
     "on_stall": _choice(OnStall),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rebalance_lib import __version__
-from rebalance_lib.plan.limits import imbalance
+from rebalance_lib.approval.limits import imbalance
 from rebalance_lib.report.documents import template
 
 

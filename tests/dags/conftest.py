@@ -30,6 +30,10 @@ clusters:
     schedule: snapshot
     review: automatic
     max_bytes: 1000000
+approval:
+  default:
+    requester_may_approve: true
+    automatic: {max_bytes: 1000000}
 """
 
 

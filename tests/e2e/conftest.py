@@ -27,6 +27,8 @@ SHORT_INTERVALS = {
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",  # for so long, a task that has ended may keep its worker
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",  # no DAG file changes meanwhile
 }
+CLUSTERS = "clusters: {default: {kafka_conn_id: kafka_default}}\n"
+OTHERS = ("anna", "ben")  # users beside the one who triggers all runs
 SECRET = "a-planted-secret-93c1f0"  # noqa: S105 - it is there to be looked for
 SPARK_JOB, TASK = "compute_placement.py", "airflow worker"  # in the command lines of what works with the secret at hand
 
@@ -48,12 +50,16 @@ def airflow(kafka, command_lines, tmp_path_factory):
         "password": SECRET,
         "extra": {"bootstrap.servers": kafka.bootstrap_servers, "sasl.mechanism": "PLAIN"},
     }
+    clusters = directory / "clusters.yaml"
+    clusters.write_text(CLUSTERS)
     local = LocalAirflow(
         directory / "airflow",
         bootstrap_servers=kafka.bootstrap_servers,
         artifacts=directory / "artifacts",
         more={
             "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(connection),
+            "AIRFLOW__KAFKA_REBALANCE__CLUSTERS": str(clusters),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:admin" for name in (USER, *OTHERS)),
             **SHORT_INTERVALS,
         },
     )
@@ -79,6 +85,14 @@ def no_leaks(airflow, artifacts, command_lines):
     assert command_lines.leaks == set()
 
 
+@pytest.fixture
+def policy(airflow):
+    """Set the section ``approval`` of the clusters' file, for this test alone."""
+    file = airflow.directory.parent / "clusters.yaml"
+    yield lambda text: file.write_text(CLUSTERS + text)
+    file.write_text(CLUSTERS)
+
+
 @pytest.fixture(scope="session")
 def api(airflow):
     client = AirflowApi(airflow.url, USER, airflow.password)
@@ -86,6 +100,21 @@ def api(airflow):
         client.of(dag_id).wait_for_dag()
     yield client
     client.close()
+
+
+@pytest.fixture
+def api_of(airflow, api):  # which waits for the DAGs
+    """The API as another user."""
+    clients = []
+
+    def sign_in(user):
+        passwords = json.loads((airflow.directory / "passwords.json").read_text())
+        clients.append(AirflowApi(airflow.url, user, passwords[user]))
+        return clients[-1]
+
+    yield sign_in
+    for client in clients:
+        client.close()
 
 
 def wait_for(api, run_id, what, expected=waiting.TRUE, *, pause=0.5):
@@ -98,20 +127,20 @@ def wait_for_task(api, run_id, task_id, *states):
     wait_for(api, run_id, lambda: api.task_states(run_id)[task_id], lambda state: state in states)
 
 
-def pending_review(airflow, api, run_id):
-    """The review that waits for an answer, or None.
+def pending_review(airflow, api, run_id, asked=1):
+    """The review that waits for an answer, or None; one that asks again has ``asked`` more than once.
 
     Airflow takes an answer for a failure of the task as long as the scheduler has not seen that it left its worker.
     """
     if review := api.pending_review(run_id):
         left = rf"TaskInstance Finished: .* ti_id={review['task_instance']['id']},"
-        return review if re.search(left, airflow.output("scheduler")) else None
+        return review if len(re.findall(left, airflow.output("scheduler"))) >= asked else None
     return None
 
 
-def wait_for_review(airflow, api, run_id):
-    """Wait until a plan waits for its review; returns the review."""
-    return wait_for(api, run_id, lambda: pending_review(airflow, api, run_id))
+def wait_for_review(airflow, api, run_id, asked=1):
+    """Wait until a plan waits for its review, for the first time or again; returns the review."""
+    return wait_for(api, run_id, lambda: pending_review(airflow, api, run_id, asked))
 
 
 def answer_review(airflow, api, run_id, option, changed=None):

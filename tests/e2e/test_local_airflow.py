@@ -12,6 +12,7 @@ from contextlib import suppress
 import psutil
 import pytest
 
+from demo.airflow import USER
 from rebalance_lib.artifacts import RUN
 from rebalance_lib.cluster import take_snapshot
 from rebalance_lib.execution import Run
@@ -173,6 +174,32 @@ def test_a_run_is_rejected_then_cleared_approved_and_cancelled(api, airflow, clu
     waiting.wait_for(  # in any order: Kafka's own after a move was cancelled
         lambda: {frozenset(state.replicas) for state in cluster.partitions([name]).values()}, {frozenset({3, 4})}
     )
+
+
+def test_two_users_approve_a_run_of_a_third(api_of, airflow, cluster, finished_run, policy):
+    """The task asks again after each answer, and Airflow lets everybody answer: the policy names nobody."""
+    name, rollback = "e2e-approved", api_of(USER).of("kafka_rebalance_rollback")
+    policy(f"approval: {{clusters: {{'{cluster.cluster_id()}': {{approvals: 2, reason_required: true}}}}}}\n")
+    run_id = rollback.trigger({"run_id": finished_run(name), "throttle": FAST, "check_interval": 1})
+    wait_for_review(airflow, rollback, run_id)
+    run = run_of(rollback, run_id, "prepare_rollback")
+
+    def answers():
+        return len(run.artifacts.read_json("approvals.json")["answers"])
+
+    tries = [(USER, "mine"), ("anna", ""), ("anna", "full"), ("anna", "twice"), ("ben", "too")]
+    for number, (user, reason) in enumerate(tries):
+        wait_for_review(airflow, rollback, run_id, asked=number + 1)
+        assert (answers(), run.review(), cluster.reassignments()) == (number, {}, {})
+        changed = {"throttle": FAST, "moves_per_broker": 10, "bytes_in_flight": 0, "reason": reason}
+        api_of(user).of(rollback.dag_id).answer_review(run_id, "Approve", changed)
+        wait_for(rollback, run_id, answers, number + 1)
+    assert wait_for_end(rollback, run_id) == "success"
+    review = run.review()
+    assert (review["responded_by"], review["requested_by"]) == ("anna, ben", USER)
+    counted = [(one["person"]["id"], one["counts"]) for one in review["answers"]]
+    assert counted == [(USER, False), ("anna", False), ("anna", True), ("anna", False), ("ben", True)]
+    wait_for_replicas(cluster, name, {0: (1, 2), 1: (2, 1)})
 
 
 def test_a_review_that_nobody_answers_is_rejected_when_its_time_is_up(api, cluster, finished_run):

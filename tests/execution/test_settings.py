@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.execution import Settings
+from rebalance_lib.execution import Kind, Settings
 from rebalance_lib.execution.settings import OnStall, check_seconds
 from rebalance_lib.plan.pace import Order
 from rebalance_lib.window import Window
@@ -85,3 +85,30 @@ def test_seconds_from_a_tenth_to_a_year_are_taken(seconds):
 )
 def test_a_window_may_pass_midnight_and_follows_its_zone(window, moment, inside):
     assert Window.parse(window).contains(at(moment)) is inside
+
+
+@pytest.mark.parametrize(
+    ("given", "moment", "closed"),
+    [
+        ({}, "2026-01-05T12:00+00:00", None),
+        ({"window": "22:00-06:00"}, "2026-01-05T12:00+00:00", "the window 22:00-06:00 UTC is closed"),
+        ({"window": "22:00-06:00"}, "2026-01-05T23:00+00:00", None),
+        (
+            {"window": "08:00-18:00", "quiet_hours": "07:00-20:00 Europe/Berlin"},
+            "2026-01-05T12:00+00:00",
+            "these are the quiet hours 07:00-20:00 Europe/Berlin of the approval policy",
+        ),
+        ({"window": "08:00-18:00", "quiet_hours": "20:00-07:00"}, "2026-01-05T12:00+00:00", None),
+    ],
+)
+def test_quiet_hours_close_whatever_the_window_says(given, moment, closed):
+    settings = Settings.from_dict(given)
+    assert settings.closed_at(at(moment)) == closed
+    assert settings.open_at(at(moment)) is (closed is None)
+    assert Settings.from_dict(settings.as_dict()) == settings
+
+
+def test_no_request_changes_quiet_hours():
+    assert "quiet_hours" not in {str(kind) for kind in Kind}
+    settings = Settings.from_dict({"quiet_hours": "07:00-20:00"}).changed({"window": "", "throttle": 7})
+    assert str(settings.quiet_hours) == "07:00-20:00 UTC"

@@ -85,9 +85,8 @@ def planned(context, cluster, assignment):
 
 
 def approved(run, settings):
-    run.artifacts.write_json(
-        "review.json", {"candidate": "given", "digest": run.plan().digest, "settings": settings, "chosen_options": []}
-    )
+    plan = {"candidate": "given", "digest": run.plan().digest, "cluster_id": run.snapshot().cluster_id}
+    run.artifacts.write_json("review.json", {**plan, "settings": settings, "chosen_options": []})
     return {"kafka_conn_id": "k", "run_uri": run.uri}
 
 

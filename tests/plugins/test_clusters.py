@@ -46,12 +46,24 @@ def test_what_is_said_of_brokers_goes_to_the_snapshots_of_their_connection(clust
     assert "capacities" not in found.clusters[0].fields
 
 
+def test_approval_policies_are_by_the_id_of_the_cluster(clusters):
+    found = clusters("{approval: {default: {}, clusters: {4L6g: {approvals: 2}}}, clusters: {a: {kafka_conn_id: k}}}")
+    assert [found.approval.of_cluster(one).approvals for one in ("4L6g", "k", "a")] == [2, 1, 1]
+    assert not clusters("clusters: {a: {kafka_conn_id: k}}").approval.configured
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("clusters: [", "this is no YAML"),
+        ("{approval: , clusters: {}}", "approval is None: give an object with default and clusters in it"),
+        ("{approval: {default: {approvals: 3}}, clusters: {}}", "approval: default: approvals is 3: give 1 or 2"),
+        (
+            "{approval: {clusters: {x: {approvals: 1}, x: {approvals: 2}}}, clusters: {}}",
+            "approval: clusters: x is there twice",
+        ),
         ("[]", "the file is \\[\\]: give an object with clusters in it"),
-        ("cluster: {}", "there is no 'cluster': use snapshots, spark and clusters"),
+        ("cluster: {}", "there is no 'cluster': use snapshots, spark, approval and clusters"),
         ("clusters:", "clusters is None: give an object"),
         ("clusters: {'a b': {kafka_conn_id: k}}", "cluster 'a b': a name has letters"),
         ("clusters: {a: {schedule: '@daily'}}", "cluster a: give kafka_conn_id"),

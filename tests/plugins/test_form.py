@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from functools import cache
 
 import pytest
 
@@ -12,8 +14,13 @@ from rebalance_lib.history import LoadOptions, Statistic
 from rebalance_lib.planner import Request
 
 
+@cache
+def defaults():
+    return {name: param.resolve() for name, param in rebalance_params().items()}
+
+
 def filled(**given):
-    return {**{name: param.resolve() for name, param in rebalance_params().items()}, **given}
+    return {**defaults(), **given}
 
 
 def test_the_defaults_are_a_form_that_is_all_right():
@@ -142,3 +149,21 @@ def test_a_default_that_is_not_acceptable_is_refused_by_name(name, value):
 def test_a_field_that_is_not_there_is_refused_with_those_that_are():
     with pytest.raises(ValueError, match="there is no field 'modes': use some of kafka_conn_id, mode"):
         rebalance_params({"modes": "balance"})
+
+
+NUMBERS = [
+    name
+    for name, param in rebalance_params().items()
+    if {"number", "integer"} & set(param.schema["type"] if isinstance(param.schema["type"], list) else ())
+    or param.schema["type"] in ("number", "integer")
+]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf], ids=str)
+@pytest.mark.parametrize("name", NUMBERS)
+def test_no_number_of_the_form_may_be_nan_or_infinite(name, value):
+    """A threshold of ``.nan`` in the file of clusters meant that its cluster was never rebalanced."""
+    with pytest.raises(ValueError, match=f"{name} cannot be {value}"):
+        rebalance_params({name: value})
+    with pytest.raises(ValueError, match=f"{name} is {value}: give a finite number"):
+        read_form(filled(**{name: value}))

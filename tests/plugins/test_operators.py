@@ -220,7 +220,13 @@ def asked(tmp_path, monkeypatch):
 
 
 def answered(option):
-    return {"chosen_options": [option], "params_input": {}, "responded_at": datetime.now(UTC)}
+    user = {"id": "ada", "name": "ada"}
+    return {
+        "chosen_options": [option],
+        "params_input": {},
+        "responded_at": datetime.now(UTC),
+        "responded_by_user": user,
+    }
 
 
 def test_plans_that_were_exchanged_with_their_summary_while_they_were_reviewed_are_refused(tmp_path, asked):
@@ -248,8 +254,15 @@ def test_a_review_that_is_asked_again_voids_the_answer_before(asked):
     run = asked(1, 2)
     for name in ("review.json", "progress.json"):
         run.artifacts.write_json(name, {"candidate": None, "chosen_options": ["Reject"]})
+    run.artifacts.write_json("approvals.json", {"deadline": None, "counted": [], "answers": [{"reason": "before"}]})
     asked(1, 2)
-    assert run.artifacts.files() == ["shown.json"]
+    assert run.artifacts.files() == ["approvals.json", "shown.json"]
+    assert run.artifacts.read_json("approvals.json") == {
+        "deadline": None,
+        "automatic": [],
+        "counted": [],
+        "answers": [],
+    }
 
 
 def test_a_review_that_is_cleared_while_moves_are_under_way_winds_them_up(tmp_path, monkeypatch, kafka, cluster, topic):

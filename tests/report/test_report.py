@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from rebalance_lib.approval.limits import ApprovalLimits
 from rebalance_lib.artifacts import Artifacts
 from rebalance_lib.cli.plan_result import forecast_line, next_step
 from rebalance_lib.errors import InvalidInputError
 from rebalance_lib.plan import Plan, parse_plan
-from rebalance_lib.plan.limits import ApprovalLimits
 from rebalance_lib.plan.pace import Pace
 from rebalance_lib.planner import Choice, ClusterModel
 from rebalance_lib.report import (

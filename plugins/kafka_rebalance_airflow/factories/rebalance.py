@@ -60,7 +60,8 @@ def rebalance_dag(
         defaults: Other defaults for fields of the form; a scheduled run uses them.
         schedule: When it runs by itself.
         tags: Tags besides ``kafka`` and ``rebalance``.
-        clusters: The file of clusters, if the installation sets none, for what it says of brokers and of Spark.
+        clusters: The file of clusters, if the installation sets none, for what it says of brokers, of Spark and of
+            approvals.
         spark: What the Spark job is given (`kafka_rebalance_airflow.spark`); goes before what the file says.
         **dag_arguments: What else `airflow.sdk.DAG` takes.
 
@@ -102,5 +103,5 @@ def rebalance_dag(
             retry_delay=RETRY_DELAY,
         )
         chain(claim_cluster, snapshot_topology, compute_placement)
-        last_steps(compute_placement, SUBJECT)
+        last_steps(compute_placement, SUBJECT, clusters)
     return dag

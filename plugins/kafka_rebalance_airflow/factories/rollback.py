@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import DAG, chain
@@ -22,11 +23,14 @@ first.
 """
 
 
-def rollback_dag(dag_id: str = "kafka_rebalance_rollback", **dag_arguments: Any) -> DAG:
+def rollback_dag(
+    dag_id: str = "kafka_rebalance_rollback", *, clusters: Path | None = None, **dag_arguments: Any
+) -> DAG:
     """A DAG that undoes a run by its id.
 
     Args:
         dag_id: Its id.
+        clusters: The file of clusters, if the installation sets none, for what it says of approvals.
         **dag_arguments: What else `airflow.sdk.DAG` takes.
     """
     with DAG(
@@ -48,5 +52,6 @@ def rollback_dag(dag_id: str = "kafka_rebalance_rollback", **dag_arguments: Any)
             retry_delay=RETRY_DELAY,
         )
         chain(claim_cluster, prepare_rollback)
-        last_steps(prepare_rollback, "Approve the rollback of {{ params.run_id }} on {{ params.kafka_conn_id }}?")
+        subject = "Approve the rollback of {{ params.run_id }} on {{ params.kafka_conn_id }}?"
+        last_steps(prepare_rollback, subject, clusters)
     return dag

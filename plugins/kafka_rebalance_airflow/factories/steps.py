@@ -10,6 +10,7 @@ happens, and before that they do not.
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import BaseOperator, chain
@@ -56,12 +57,13 @@ def first_steps() -> BaseOperator:
     return claim_cluster
 
 
-def last_steps(planned: BaseOperator, subject: str) -> None:
+def last_steps(planned: BaseOperator, subject: str, clusters: Path | None = None) -> None:
     """From the review to the report; the DAG must have `MACROS`.
 
     Args:
         planned: The task that leaves the plan.
         subject: The headline of the review.
+        clusters: The clusters' file with the approval policies, if the installation sets none.
     """
     of_run: dict[str, Any] = {"kafka_conn_id": KAFKA, "run_uri": RUN}
     review_plan = ReviewPlanOperator(
@@ -70,6 +72,7 @@ def last_steps(planned: BaseOperator, subject: str) -> None:
         settings=form_field("settings"),
         review=form_field("review"),
         thresholds=form_field("thresholds"),
+        clusters_file=str(clusters or ""),
         retries=5,  # an answer that comes within seconds after the task parks can cost a try; it then asks again
         retry_delay=timedelta(seconds=5),
         **of_run,

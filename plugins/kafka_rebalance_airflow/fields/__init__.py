@@ -6,6 +6,7 @@ The same fields are the trigger form of every DAG that rebalances, with other de
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +29,7 @@ __all__ = [
     "adjust_params",
     "check_horizon",
     "connection_param",
+    "is_finite",
     "rebalance_params",
     "request_params",
     "review_params",
@@ -58,6 +60,8 @@ def with_defaults(params: dict[str, Param], defaults: Mapping[str, Any]) -> dict
     for name, value in defaults.items():
         if name not in params:
             raise ValueError(f"there is no field {name!r}: use some of {', '.join(params)}")
+        if not is_finite(value):
+            raise ValueError(f"{name} cannot be {value!r}: give a finite number")
         try:
             params[name].resolve(value)
         except Exception as error:
@@ -65,3 +69,8 @@ def with_defaults(params: dict[str, Param], defaults: Mapping[str, Any]) -> dict
             raise ValueError(f"{name} cannot be {value!r}: {reason}") from error
         params[name].value = value
     return params
+
+
+def is_finite(value: object) -> bool:
+    """Whether a value is neither NaN nor infinite. The schema of a field lets NaN pass: no comparison with it holds."""
+    return not isinstance(value, float) or math.isfinite(value)

@@ -13,7 +13,10 @@ def review_params() -> dict[str, Param]:
         "review": choice(
             "Review",
             "Who approves the plan.",
-            {"required": "a person, always", "automatic": "nobody, if the plan has no risk and is within the limits"},
+            {
+                "required": "a person, always",
+                "automatic": "nobody, if the plan has no risk, is within the limits, and the approval policy allows it",
+            },
             REVIEW,
         ),
         "max_bytes": number(
@@ -32,8 +35,8 @@ def review_params() -> dict[str, Param]:
         ),
         "approvers": lines(
             "Approvers",
-            "Ids of the users who may answer, one per line; with Airflow's simple auth manager, their names. Empty: "
-            "all who may.",
+            "Ids of the users who may approve, one per line; with Airflow's simple auth manager, their names. Some of "
+            "the approval policy's. Empty: all of these.",
             REVIEW,
         ),
         "timeout_hours": number(

@@ -49,6 +49,8 @@ class PlanOperator(BaseOperator):
 class ArmOperator(PlanOperator):
     """Check, touching nothing, that the plan is the approved one; from here on the clean-up will run.
 
+    The record of the review must say so, too: a review that somebody marked as a success has left none.
+
     This run must hold the cluster lock still: a run that is cleared much later may find another one on the cluster. A
     run that was cancelled goes on from here after it was cleared.
     """
@@ -63,8 +65,15 @@ class ArmOperator(PlanOperator):
             run.approved_plan(self.approved_digest)
         except DriftError as error:
             raise AirflowFailException(str(error)) from error
+        cluster_id = run.snapshot().cluster_id
+        review = run.review()
+        if (review.get("digest"), review.get("cluster_id")) != (self.approved_digest, cluster_id):
+            raise AirflowFailException(
+                f"review.json of the run does not say that {self.approved_digest} is approved for the cluster "
+                f"{cluster_id}: clear review_plan"
+            )
         refuse_if_cancelled(context, run)
-        lock_cluster(context, run.snapshot().cluster_id)
+        lock_cluster(context, cluster_id)
         self.log.info("armed: remove_throttle and finalize now run whatever happens")
 
 

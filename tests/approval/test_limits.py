@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import fields
+
 import pytest
 
+from rebalance_lib.approval.limits import ApprovalLimits, Thresholds
 from rebalance_lib.errors import InvalidInputError
-from rebalance_lib.plan.limits import ApprovalLimits, Thresholds
 
 PLAN = {
     "figures": {"bytes_moved": 60, "log_dir_bytes": 40, "replicas_moved": 2, "leaders_moved": 1},
@@ -79,3 +82,23 @@ def test_what_another_plan_cannot_undo_needs_a_person(mode):
     assert ApprovalLimits(max_bytes=100).objections(summary(mode)) == [
         f"mode {mode} changes what another plan cannot undo"
     ]
+
+
+NO_NUMBERS = [math.nan, math.inf, -math.inf, -1, 10**400, True, "1"]
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=lambda value: str(value)[:6])
+@pytest.mark.parametrize("field", [(one, name.name) for one in (ApprovalLimits, Thresholds) for name in fields(one)])
+def test_no_field_takes_what_is_no_number_or_out_of_range(field, value):
+    """A limit of NaN bytes approved a petabyte, and under a threshold of NaN every cluster was even enough."""
+    read, name = field
+    with pytest.raises(InvalidInputError, match=rf"{name} of .* is .*: give a number of 0 to \d+"):
+        read.from_dict({name: value})
+
+
+@pytest.mark.parametrize(("value", "most"), [(2**63 - 1, 2**63), (366 * 86_400, 366 * 86_400 + 1)])
+def test_the_largest_limit_is_taken_and_the_next_one_is_refused(value, most):
+    name = "max_bytes" if value > 10**9 else "max_seconds"
+    assert getattr(ApprovalLimits.from_dict({name: value}), name) == value
+    with pytest.raises(InvalidInputError):
+        ApprovalLimits.from_dict({name: most})

@@ -11,30 +11,41 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from rebalance_lib.errors import InvalidInputError
 
 LASTING = ("partitions", "replication-factor")
+MOST = 2**63 - 1  # Kafka's own settings hold no larger number
+MOST_SECONDS = 366 * 86_400
+MOST_IMBALANCE = 10**6  # shares of a broker
 
 
 class _FromDict:
-    """Reads its fields, numbers all, from an object; what is left out, or null, is no limit."""
+    """Reads its fields, numbers all, from an object; what is left out, or null, is no limit.
+
+    NaN is refused as any number out of range is: no comparison with it holds, so that a limit of NaN has no objections.
+    """
+
+    _most: ClassVar[Mapping[str, int]]
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
         """Read it.
 
         Raises:
-            InvalidInputError: A name is not known, or a value is no number of 0 or more.
+            InvalidInputError: A name is not known, or a value is no number, or out of range.
         """
         known = [one.name for one in fields(cls)]  # type: ignore[arg-type]
         what = cls.__doc__.split(":")[0].lower() if cls.__doc__ else ""
         if unknown := sorted(set(given) - set(known)):
             raise InvalidInputError(f"{what} have no {unknown[0]!r}: use some of {', '.join(known)}")
         for name, value in given.items():
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
-                raise InvalidInputError(f"{name} of {what} is {value!r}: give a number of 0 or more")
+            if value is None:
+                continue
+            most = cls._most[name]
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+                raise InvalidInputError(f"{name} of {what} is {value!r}: give a number of 0 to {most}")
         return cls(**given)
 
 
@@ -49,10 +60,20 @@ class ApprovalLimits(_FromDict):
         max_seconds: how long it takes by the forecast.
     """
 
+    _most: ClassVar[Mapping[str, int]] = {
+        **dict.fromkeys(("max_bytes", "max_replicas", "max_leaders"), MOST),
+        "max_seconds": MOST_SECONDS,
+    }
+
     max_bytes: int | None = None
     max_replicas: int | None = None
     max_leaders: int | None = None
     max_seconds: float | None = None
+
+    def tightened(self, other: ApprovalLimits) -> ApprovalLimits:
+        """The tighter of both limits, each by itself."""
+        both = {one.name: (getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
+        return ApprovalLimits(**{name: _least(*limits) for name, limits in both.items()})
 
     def objections(self, summary: Mapping[str, Any]) -> list[str]:
         """Why the recommended plan of a summary needs a person; empty if it does not."""
@@ -86,6 +107,8 @@ class Thresholds(_FromDict):
         leaders: the same of its preferred leaders.
     """
 
+    _most: ClassVar[Mapping[str, int]] = dict.fromkeys(("bytes", "replicas", "leaders"), MOST_IMBALANCE)
+
     bytes: float | None = None
     replicas: float | None = None
     leaders: float | None = None
@@ -101,6 +124,10 @@ class Thresholds(_FromDict):
             described.append(f"{what} {found:.1%} of at most {threshold:.1%}")
             reached |= found >= threshold
         return None if reached or not described else ", ".join(described)
+
+
+def _least(*limits: float | None) -> Any:
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def imbalance(balance: Mapping[str, float]) -> float:
