@@ -10,7 +10,7 @@ import pytest
 
 from kafka_rebalance_airflow.fields import MODES
 from rebalance_lib.planner import Mode
-from tests.dags.conftest import DAGS
+from tests.dags.conftest import CLUSTERS, DAGS, read_dags
 
 FIRST = ["check_form", "claim_cluster"]
 LAST = ["review_plan", "arm", "apply_throttle", "execute_plan", "verify_plan", "remove_throttle", "finalize"]
@@ -129,6 +129,48 @@ def test_a_cluster_of_the_file_has_its_schedule_and_its_defaults(dagbag):
     published = [asset.name for asset in dagbag.dags["kafka_snapshot"].get_task("snapshot_second").outlets]
     assert published == ["kafka_snapshot_second"]
     assert [asset.name for asset in second.schedule] == published
+
+
+@pytest.fixture
+def dags_of(tmp_path, monkeypatch):
+    """The DAGs with this text as the file of clusters, and the errors of their files."""
+    file = tmp_path / "clusters.yaml"
+    monkeypatch.setenv("AIRFLOW__KAFKA_REBALANCE__CLUSTERS", str(file))
+
+    def read(text):
+        file.write_text(text)
+        return read_dags()
+
+    return read
+
+
+@pytest.mark.parametrize("typo", ["thresold_bytes: 0.5", "threshold_bytes: [0.5"])
+def test_a_typo_in_one_entry_is_an_import_error_and_costs_the_schedule_of_that_cluster_alone(dags_of, typo):
+    bag = dags_of(CLUSTERS.replace("threshold_bytes: 0.5", typo))
+    ((file, error),) = bag.import_errors.items()
+    assert file.endswith("kafka_clusters.py")
+    assert "clusters.yaml: cluster first: " in error
+    assert sorted(bag.dags) == sorted(CHAINS)
+    first, second = (bag.dags[f"kafka_rebalance_scheduled_{name}"] for name in ("first", "second"))
+    assert (first.schedule, first.get_task("check_form").problem in error) == (None, True)
+    assert first.params["kafka_conn_id"] == "kafka_default"
+    assert second.get_task("check_form").problem == ""
+    assert [asset.name for asset in second.schedule] == ["kafka_snapshot_second"]
+    assert bag.dags["kafka_snapshot"].has_task("snapshot_first"), "it restores throttles that dead runs left"
+
+
+def test_steps_of_a_run_that_is_under_way_are_there_though_the_file_of_clusters_cannot_be_read(dags_of):
+    bag = dags_of("clusters: [")
+    there = {"kafka_rebalance", "kafka_rebalance_adjust", "kafka_rebalance_cancel", "kafka_rebalance_rollback"}
+    assert set(bag.dags) == there
+    assert "this is no YAML" in bag.dags["kafka_rebalance"].get_task("check_form").problem
+
+
+@pytest.mark.parametrize("dag_id", REBALANCING)
+def test_the_clean_up_needs_no_form_and_no_file_of_clusters(dagbag, dag_id):
+    for task_id in ("remove_throttle", "finalize"):
+        task = dagbag.dags[dag_id].get_task(task_id)
+        assert (task.kafka_conn_id, "params" in task.run_uri) == ("", False)
 
 
 def test_the_form_has_every_mode_in_the_planner_s_words():

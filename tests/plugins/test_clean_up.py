@@ -141,6 +141,17 @@ def test_a_run_that_was_never_approved_cancels_nothing(airflow, cluster, topic, 
     assert cluster.reassignments() == {}
 
 
+def test_a_clean_up_takes_the_connection_that_the_run_began_with(airflow, cluster, topic):
+    name = topic("clean-up-connection", [[1]], size=3_000_000)
+    context = airflow.context("one")
+    run, _ = moving(context, cluster, {TopicPartition(name, 0): [2]}, SLOW)
+    assert RemoveThrottleOperator(task_id="remove_throttle", run_uri=run.uri).execute(context)["topics"] == 1
+    assert cluster.reassignments() == {}
+    airflow.states["verify_plan"] = "failed"
+    with pytest.raises(AirflowFailException, match="failed: verify_plan"):
+        FinalizeOperator(task_id="finalize", run_uri=run.uri).execute(context)
+
+
 def test_moves_of_another_run_to_the_same_brokers_are_left_alone(airflow, cluster, topic):
     name, other = topic("clean-up-same", [[1]], size=3_000_000), topic("clean-up-left", [[1]])
     goal = {TopicPartition(name, 0): [2]}

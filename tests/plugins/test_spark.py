@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_rebalance_airflow.clusters import check_clusters
 from kafka_rebalance_airflow.factories import fleet_dag, history_dag, rebalance_dag, scheduled_dags
 from kafka_rebalance_airflow.operators.history import ForecastCapacityOperator
 from kafka_rebalance_airflow.operators.plan import ComputePlacementOperator
@@ -169,7 +170,7 @@ def test_what_is_wrong_is_refused_when_the_file_is_read_and_by_the_factory(block
         rebalance_dag(clusters=tmp_path / "none.yaml", spark=block)
     (tmp_path / "clusters.yaml").write_text(json.dumps({"clusters": {"a": {"kafka_conn_id": "k", "spark": block}}}))
     with pytest.raises(ValueError, match=f"clusters.yaml: cluster a: .*{message}"):
-        fleet_dag(tmp_path / "clusters.yaml")
+        check_clusters(tmp_path / "clusters.yaml")
 
 
 def test_what_is_wrong_in_a_connection_is_said_with_its_name(monkeypatch):

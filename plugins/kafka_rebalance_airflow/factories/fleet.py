@@ -41,7 +41,7 @@ def fleet_dag(
         **dag_arguments: What else `airflow.sdk.DAG` takes.
     """
     known = read_clusters(file)
-    clusters = known.clusters
+    clusters = known.connected()
     snapshots = [f"snapshot_{one.name}" for one in clusters]
     with DAG(
         dag_id=dag_id,

@@ -40,9 +40,13 @@ def form_field(name: str) -> str:
     return f"{{{{ ti.xcom_pull(task_ids='check_form')['{name}'] | tojson }}}}"
 
 
-def first_steps() -> BaseOperator:
-    """Check the form, and wait for the cluster lock; returns the last of them."""
-    check_form = CheckFormOperator(task_id="check_form")
+def first_steps(problem: str = "") -> BaseOperator:
+    """Check the form, and wait for the cluster lock; returns the last of them.
+
+    Args:
+        problem: Why new runs are refused, if they are.
+    """
+    check_form = CheckFormOperator(task_id="check_form", problem=problem)
     claim_cluster = ClusterLockSensor(
         task_id="claim_cluster",
         kafka_conn_id=KAFKA,
@@ -96,10 +100,10 @@ def last_steps(planned: BaseOperator, subject: str) -> None:
         **{**step, "retry_delay": timedelta(seconds=5)},
     )
     remove_throttle = RemoveThrottleOperator(
-        task_id="remove_throttle", retries=5, retry_exponential_backoff=True, retry_delay=RETRY_DELAY, **of_run
+        task_id="remove_throttle", retries=5, retry_exponential_backoff=True, retry_delay=RETRY_DELAY, run_uri=RUN
     )
     finalize = FinalizeOperator(
-        task_id="finalize", ignored_tasks=[remind_reviewers.task_id], retries=2, retry_delay=RETRY_DELAY, **of_run
+        task_id="finalize", ignored_tasks=[remind_reviewers.task_id], retries=2, retry_delay=RETRY_DELAY, run_uri=RUN
     )
     planned >> remind_reviewers
     chain(planned, review_plan, arm, apply_throttle, execute_plan, verify_plan)

@@ -152,15 +152,15 @@ class ExecutePlanOperator(ExecutionOperator):
 class TeardownOperator(BaseOperator):
     """A step that runs whatever happened: what it needs is in the run's directory, and no XCom of another task.
 
-    :param kafka_conn_id: connection to the cluster.
     :param run_uri: the run's artifacts.
+    :param kafka_conn_id: connection to the cluster; the one that the run began with if it is empty.
     """
 
     template_fields: Sequence[str] = ("kafka_conn_id", "run_uri")
     operator_extra_links = (PlanPageLink(),)
     ui_color = "#f6e6e4"
 
-    def __init__(self, *, kafka_conn_id: str, run_uri: str, **kwargs: Any) -> None:
+    def __init__(self, *, run_uri: str, kafka_conn_id: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.kafka_conn_id = kafka_conn_id
         self.run_uri = run_uri
@@ -196,12 +196,14 @@ class FinalizeOperator(TeardownOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Finish what can be finished, and say how it ended."""
+        from rebalance_lib.artifacts import RUN
         from rebalance_lib.execution import Run, finalize_run
 
         failed = self._failed(context)
         run = Run(self.run_uri)
         review = run.review()
-        with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
+        conn_id = self.kafka_conn_id or run.artifacts.read_json(RUN)["kafka_conn_id"]
+        with KafkaAdminHook(conn_id).get_conn() as cluster:
             outcome = finalize_run(
                 cluster,
                 run,
@@ -215,7 +217,7 @@ class FinalizeOperator(TeardownOperator):
             raise AirflowFailException(f"failed: {', '.join(failed)}. {outcome.verdict} Report: {outcome.report}")
         if not outcome.completed:
             raise AirflowFailException(f"{outcome.verdict} Report: {outcome.report}")
-        notify_from(context, FINISHED, f"the rebalance of {self.kafka_conn_id} is done: {outcome.verdict}")
+        notify_from(context, FINISHED, f"the rebalance of {conn_id} is done: {outcome.verdict}")
         return {"verdict": outcome.verdict, "report": outcome.report}
 
     def _failed(self, context: Context) -> list[str]:

@@ -15,12 +15,21 @@ if TYPE_CHECKING:
 
 
 class CheckFormOperator(BaseOperator):
-    """Refuse a form that makes no sense, before anything is read or changed; returns it taken apart, for others."""
+    """Refuse a form that makes no sense, before anything is read or changed; returns it taken apart, for others.
+
+    :param problem: why every form is refused, such as what is wrong in the file of clusters.
+    """
 
     ui_color = "#e3eefa"
 
+    def __init__(self, *, problem: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.problem = problem
+
     def execute(self, context: Context) -> dict[str, Any]:
         """Check the run's params, and that the connection, if it asks for one, is there."""
+        if self.problem:
+            raise AirflowFailException(f"nothing new begins until this is right: {self.problem}")
         try:
             form = read_form(context["params"])
             if form.kafka_conn_id:
