@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from itertools import pairwise
@@ -175,6 +176,13 @@ def test_the_clean_up_needs_no_form_and_no_file_of_clusters(dagbag, dag_id):
 
 def test_the_form_has_every_mode_in_the_planner_s_words():
     assert {str(mode): f"{mode}: {mode.explained}" for mode in Mode} == MODES
+
+
+def test_what_is_no_setting_of_a_run_is_handed_to_the_step_that_refuses_it(dagbag):
+    params = {"dag_id": "kafka_rebalance", "run_id": "one", "action": "adjust", "throtle": 5, "window": None}
+    template = dagbag.dags["kafka_rebalance_adjust"].get_task("adjust_run").changes
+    changes = dagbag.dags["kafka_rebalance_adjust"].get_template_env().from_string(template).render(params=params)
+    assert json.loads(changes) == {"throtle": 5, "window": None}
 
 
 @pytest.mark.parametrize("dag_id", REBALANCING)

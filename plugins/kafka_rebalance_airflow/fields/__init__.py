@@ -6,7 +6,8 @@ The same fields are the trigger form of every DAG that rebalances, with other de
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from airflow.sdk import Param
@@ -27,6 +28,7 @@ __all__ = [
     "MODES",
     "adjust_params",
     "check_horizon",
+    "check_names",
     "connection_param",
     "rebalance_params",
     "request_params",
@@ -55,9 +57,8 @@ def rebalance_params(defaults: Mapping[str, Any] | None = None) -> dict[str, Par
 
 def with_defaults(params: dict[str, Param], defaults: Mapping[str, Any]) -> dict[str, Param]:
     """The fields with these defaults, each checked against its schema."""
+    check_names(defaults, params)
     for name, value in defaults.items():
-        if name not in params:
-            raise ValueError(f"there is no field {name!r}: use some of {', '.join(params)}")
         try:
             params[name].resolve(value)
         except Exception as error:
@@ -65,3 +66,12 @@ def with_defaults(params: dict[str, Param], defaults: Mapping[str, Any]) -> dict
             raise ValueError(f"{name} cannot be {value!r}: {reason}") from error
         params[name].value = value
     return params
+
+
+def check_names(given: Iterable[str], fields: Iterable[str]) -> None:
+    """Raise ValueError for names that no field has, with the name that is meant, if there is one like it."""
+    known = list(fields)
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        near = {name: get_close_matches(name, known, 1) or [f"some of {', '.join(known)}"] for name in unknown}
+        raise ValueError("; ".join(f"there is no field {name!r}: use {near[name][0]}" for name in unknown))
