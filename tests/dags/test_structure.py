@@ -132,6 +132,12 @@ def test_a_cluster_of_the_file_has_its_schedule_and_its_defaults(dagbag):
     assert [asset.name for asset in second.schedule] == published
 
 
+def test_what_is_triggered_by_hand_runs_at_once_and_what_has_a_schedule_waits_to_be_unpaused(dagbag):
+    paused = {dag_id for dag_id, dag in dagbag.dags.items() if dag.is_paused_upon_creation}
+    assert paused == {dag_id for dag_id, dag in dagbag.dags.items() if dag.schedule}
+    assert {dag.is_paused_upon_creation for dag_id, dag in dagbag.dags.items() if dag_id not in paused} == {False}
+
+
 @pytest.fixture
 def dags_of(tmp_path, monkeypatch):
     """The DAGs with this text as the file of clusters, and the errors of their files."""

@@ -36,7 +36,7 @@ def adjust_dag(dag_id: str = "kafka_rebalance_adjust", **dag_arguments: Any) -> 
         schedule=None,
         params={**run_params(), **adjust_params()},
         tags=["kafka", "rebalance"],
-        **{"doc_md": DOC, **dag_arguments},
+        **{"doc_md": DOC, "is_paused_upon_creation": False, **dag_arguments},
     ) as dag:
         # What is no setting is handed over too, and refused by name.
         beside = [*run_params(), "action"]

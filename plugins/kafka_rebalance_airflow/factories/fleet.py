@@ -48,7 +48,7 @@ def fleet_dag(
         schedule=None,
         params={**request_params(), **settings_params()},
         tags=["kafka", "rebalance"],
-        **{"doc_md": DOC, "max_active_runs": 1, **dag_arguments},
+        **{"doc_md": DOC, "max_active_runs": 1, "is_paused_upon_creation": False, **dag_arguments},
     ) as dag:
         check_form = CheckFormOperator(task_id="check_form")
         compute_placement = ComputePlacementOperator(

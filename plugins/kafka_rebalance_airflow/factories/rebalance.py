@@ -82,6 +82,7 @@ def rebalance_dag(
         **{
             "doc_md": DOC,
             "catchup": False,
+            "is_paused_upon_creation": None if schedule else False,  # None: as the installation has it
             "on_failure_callback": notify_of_failure,
             **dag_arguments,
         },
