@@ -207,6 +207,27 @@ def test_a_run_that_waits_for_its_turn_can_be_cancelled(airflow, cluster):
     assert clean_up(airflow, "two") == {"topics": 0, "brokers": []}
 
 
+@pytest.mark.parametrize("state", ["running", "queued", "up_for_retry"])
+def test_a_run_is_not_cleaned_up_while_a_step_of_it_is_at_work(airflow, state):
+    airflow.active.add((DAG, "one"))
+    ask(airflow, "one")
+    airflow.states["verify_plan"] = state
+    with pytest.raises(RuntimeError, match=f"still at work .verify_plan is {state}.*tried again"):
+        clean_up(airflow, "one")
+    airflow.states["verify_plan"] = "failed"
+    assert clean_up(airflow, "one") == {"topics": 0, "brokers": []}
+
+
+def test_a_run_that_a_dead_triggerer_left_deferred_is_cleaned_up_where_the_lock_of_the_run_tells(airflow, monkeypatch):
+    airflow.active.add((DAG, "one"))
+    ask(airflow, "one")
+    airflow.states["verify_plan"] = "deferred"
+    assert clean_up(airflow, "one") == {"topics": 0, "brokers": []}
+    monkeypatch.setattr(Artifacts, "is_local", False)
+    with pytest.raises(RuntimeError, match=r"verify_plan is deferred.*mark it failed there"):
+        clean_up(airflow, "one")
+
+
 def test_a_run_that_nobody_knows_cannot_be_cancelled(airflow):
     for step in (ask, clean_up):
         with pytest.raises(AirflowFailException, match="no run 'nothing' of 'kafka_rebalance' has left anything"):
