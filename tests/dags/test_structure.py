@@ -88,6 +88,8 @@ def test_the_clean_up_runs_whatever_happened_once_the_run_is_armed(dagbag, dag_i
     assert [t.task_id for t in dag.tasks if t.is_setup] == ["arm"]
     assert [t.task_id for t in dag.topological_sort() if t.is_teardown] == ["remove_throttle", "finalize"]
     assert dag.get_task("finalize").on_failure_fail_dagrun
+    assert dag.get_task("remove_throttle").upstream_task_ids == {"arm", "verify_plan"}
+    assert dag.get_task("finalize").upstream_task_ids == {"remove_throttle"}, "it ends runs that were never armed too"
     assert dag.dagrun_timeout is None
 
 

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from kafka_rebalance_airflow.clean_up import CANCEL_HONOURED, refuse_if_cancelled
 from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
-from kafka_rebalance_airflow.operators.execution import ExecutePlanOperator, RemoveThrottleOperator
+from kafka_rebalance_airflow.operators.execution import ExecutePlanOperator, FinalizeOperator, RemoveThrottleOperator
 from kafka_rebalance_airflow.operators.plan import SnapshotTopologyOperator
 from kafka_rebalance_airflow.operators.review import ReviewPlanOperator
 from kafka_rebalance_airflow.triggers.reassignment import PlanTrigger
@@ -131,6 +131,25 @@ def test_a_snapshot_without_consumer_groups_is_one_all_the_same(tmp_path, monkey
     assert (run.snapshot().cluster_id, read_groups(run.artifacts / SNAPSHOT)) == (kafka.cluster_id, None)
     committed = committed_of_leaders(tmp_path / "history", kafka)
     assert committed.null_count == len(committed), "what is not known is not nothing"
+
+
+def finalized(tmp_path, **states):
+    step = FinalizeOperator(
+        task_id="finalize", run_uri=tmp_path.as_uri(), armed_by="arm", required_tasks=["claim_cluster"]
+    )
+    ti = SimpleNamespace(get_task_states=lambda dag_id, run_ids: {run_ids[0]: states})
+    step.execute({"dag": SimpleNamespace(dag_id="kafka_rebalance"), "run_id": "one", "ti": ti})
+
+
+@pytest.mark.parametrize("state", ["failed", "skipped"])  # skipped: it was queued when the run was marked
+def test_a_run_that_was_marked_failed_before_it_was_armed_ends_as_failed(tmp_path, state):
+    with pytest.raises(AirflowFailException, match=r"failed: claim_cluster\. Nothing was changed"):
+        finalized(tmp_path, claim_cluster=state, review_plan="skipped", arm="skipped")
+
+
+def test_a_run_of_which_nothing_was_approved_ends_with_a_skip(tmp_path):
+    with pytest.raises(AirflowSkipException, match="nothing was approved"):
+        finalized(tmp_path, claim_cluster="success", review_plan="success", arm="skipped")
 
 
 def test_run_ids_that_differ_have_places_that_differ(monkeypatch):

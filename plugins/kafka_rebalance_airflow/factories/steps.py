@@ -3,8 +3,9 @@
     check_form >> claim_cluster >> (snapshot and plan, or the rollback of a run) >> review_plan ...
     ... >> arm >> apply_throttle >> execute_plan >> verify_plan >> remove_throttle >> finalize
 
-``arm`` is a setup that touches nothing, and the last two are its teardowns: once it has succeeded they run whatever
-happens, and before that they do not.
+``arm`` is a setup that touches nothing, and ``remove_throttle`` is its teardown: once it has succeeded it runs whatever
+happens, and before that it does not. ``finalize`` runs at the end of every run: one that was marked failed before
+``arm`` would be a success for Airflow, since all that follows is skipped.
 """
 
 from __future__ import annotations
@@ -103,12 +104,14 @@ def last_steps(planned: BaseOperator, subject: str) -> None:
         task_id="remove_throttle", retries=5, retry_exponential_backoff=True, retry_delay=RETRY_DELAY, run_uri=RUN
     )
     finalize = FinalizeOperator(
-        task_id="finalize", ignored_tasks=[remind_reviewers.task_id], retries=2, retry_delay=RETRY_DELAY, run_uri=RUN
+        task_id="finalize",
+        run_uri=RUN,
+        ignored_tasks=[remind_reviewers.task_id],
+        armed_by=arm.task_id,
+        required_tasks=sorted({planned.task_id, *planned.get_flat_relative_ids(upstream=True)}),
+        retries=2,
+        retry_delay=RETRY_DELAY,
     )
     planned >> remind_reviewers
     chain(planned, review_plan, arm, apply_throttle, execute_plan, verify_plan)
-    (
-        verify_plan
-        >> remove_throttle.as_teardown(setups=arm)
-        >> finalize.as_teardown(setups=arm, on_failure_fail_dagrun=True)
-    )
+    (verify_plan >> remove_throttle.as_teardown(setups=arm) >> finalize.as_teardown(on_failure_fail_dagrun=True))
