@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -196,12 +197,50 @@ def test_a_login_that_would_not_be_used_is_refused(monkeypatch):
         KafkaAdminHook("kafka_test").settings()
 
 
-def test_the_connection_test_tells_what_is_there(monkeypatch, kafka):
+def test_the_connection_test_tells_what_is_there_in_its_answer_and_on_the_command_line(monkeypatch, kafka, capsys):
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_TEST", json.dumps({"conn_type": "kafka", "host": kafka.bootstrap_servers}))
     assert KafkaAdminHook("kafka_test").test_connection() == (
         True,
         f"cluster {kafka.cluster_id} with 4 brokers, Kafka 4.3",
     )
+    assert f"connection 'kafka_test': cluster {kafka.cluster_id} with 4 brokers, Kafka 4.3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("configured", "level"), [(logging.NOTSET, logging.WARNING), (logging.INFO, logging.INFO)])
+def test_the_client_logs_warnings_alone_unless_somebody_configured_it(monkeypatch, kafka, configured, level):
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_TEST", json.dumps({"conn_type": "kafka", "host": kafka.bootstrap_servers}))
+    logger = logging.getLogger("kafka")
+    monkeypatch.setattr(logger, "level", configured)
+    with KafkaAdminHook("kafka_test").get_conn():
+        assert logger.level == level
+
+
+@pytest.mark.parametrize(
+    ("answer", "settings"),
+    [
+        ({}, {"throttle": 5_000_000, "moves_in": 3, "bytes_in_flight": 9}),
+        ({"throttle": None}, {"throttle": None, "moves_in": 3, "bytes_in_flight": 9}),
+        (
+            {"throttle": 7_000_000, "moves_per_broker": None, "bytes_in_flight": None},
+            {"throttle": 7_000_000, "moves_in": 0, "bytes_in_flight": 0},
+        ),
+    ],
+)
+def test_a_field_that_a_reviewer_empties_is_a_limit_less(tmp_path, answer, settings):
+    review = review_of(tmp_path)
+    review.settings = {"throttle": 5_000_000, "moves_in": 3, "moves_out": 3, "bytes_in_flight": 9}
+    changed = review._changed(answer)
+    assert {name: changed[name] for name in settings} == settings
+
+
+def test_a_candidate_that_changes_nothing_is_not_offered(tmp_path):
+    figures = {"full": (2, 5), "leaders": (0, 0), "half": (1, 3)}
+    candidates = {
+        name: {"figures": {"partitions_changed": changed, "bytes_moved": moved}}
+        for name, (changed, moved) in figures.items()
+    }
+    options = review_of(tmp_path)._options({"candidates": candidates, "recommended": "full"})
+    assert list(options.values()) == ["full", "half", None]
 
 
 def test_the_trigger_carries_no_secret(monkeypatch):
