@@ -33,7 +33,7 @@ BESIDE = {
     "kafka_history": {"snapshot_second", "compact_history"},
 }
 REVIEWED = {
-    "check_form": 0,
+    "check_form": 2,
     "claim_cluster": 2,
     "review_plan": 5,
     "remind_reviewers": 0,
@@ -54,7 +54,7 @@ RETRIES = {
     "kafka_rebalance_adjust": {"adjust_run": 0},
     "kafka_rebalance_cancel": {"ask_to_cancel": 0, "wait_for_run": 2, "clean_up": 5},
     "kafka_fleet_plan": {
-        "check_form": 0,
+        "check_form": 2,
         "snapshot_first": 1,
         "snapshot_second": 1,
         "compute_placement": 1,

@@ -34,7 +34,7 @@ def adjust(tmp_path, monkeypatch):
             {
                 "dag_run": SimpleNamespace(triggering_user_name="ada"),
                 "run_id": "adjusts",
-                "ti": SimpleNamespace(get_dr_count=active),
+                "ti": SimpleNamespace(get_dr_count=active, get_task_states=lambda **_: {}),
             }
         )
         return Controls.of(Settings(), requests())

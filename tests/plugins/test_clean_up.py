@@ -235,11 +235,19 @@ def test_a_run_that_nobody_knows_cannot_be_cancelled(airflow):
     assert not Artifacts(run_uri(DAG, "nothing")).files()
 
 
+def test_a_run_of_a_dag_that_rebalances_nothing_cannot_be_cancelled(airflow, tmp_path):
+    airflow.active.add((DAG, "one"))
+    airflow.states["tidy"] = "running"
+    with pytest.raises(AirflowFailException, match="the run one of kafka_rebalance is no rebalance"):
+        ask(airflow, "one")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_run_that_was_cancelled_while_it_waits_for_its_review_must_be_rejected(airflow, cluster, topic):
     name = topic("clean-up-review", [[1]])
     context = airflow.context("one")
     run = planned(context, cluster, {TopicPartition(name, 0): [2]})
-    airflow.states["review_plan"] = "awaiting_input"
+    airflow.states |= {"review_plan": "awaiting_input", "verify_plan": "None"}
     ask(airflow, "one")
     with pytest.raises(AirflowFailException, match=r"still waits for its review.*reject it there"):
         clean_up(airflow, "one")

@@ -17,7 +17,8 @@ SCHEDULED_DOC = """
 
 The DAG `kafka_rebalance` for one cluster, with the defaults of the file of clusters: it plans on schedule, does nothing
 if the imbalance is under the thresholds (skipped, with the figures), and asks for a review otherwise, unless the plan
-is within the limits of automatic approval. It can be triggered by hand too.
+is within the limits of automatic approval. It can be triggered by hand too. Hours of a cron expression are UTC, unless
+Airflow's `[core] default_timezone` is another zone.
 """
 
 

@@ -47,7 +47,7 @@ def first_steps(problem: str = "") -> BaseOperator:
     Args:
         problem: Why new runs are refused, if they are.
     """
-    check_form = CheckFormOperator(task_id="check_form", problem=problem)
+    check_form = CheckFormOperator(task_id="check_form", problem=problem, retries=2, retry_delay=RETRY_DELAY)
     claim_cluster = ClusterLockSensor(
         task_id="claim_cluster",
         kafka_conn_id=KAFKA,

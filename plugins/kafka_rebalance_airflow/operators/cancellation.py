@@ -12,7 +12,7 @@ from kafka_rebalance_airflow.clean_up import clean_up_run, pending_cancels
 from kafka_rebalance_airflow.cluster_lock import ACTIVE
 from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.operators.plan import find_run
-from kafka_rebalance_airflow.sensors.cancellation import tasks_at_work
+from kafka_rebalance_airflow.sensors.cancellation import EXECUTION_TASKS, tasks_at_work
 from kafka_rebalance_airflow.sensors.review import WAITING
 
 if TYPE_CHECKING:
@@ -42,11 +42,18 @@ class OfRunOperator(BaseOperator):
         """The run, which may have written nothing yet if Airflow knows it.
 
         Raises:
-            AirflowFailException: Airflow does not know it, and it has written nothing.
+            AirflowFailException: Airflow does not know it, and it has written nothing; or it is no rebalance.
         """
         from rebalance_lib.execution import Run
 
         if context["ti"].get_dr_count(dag_id=self.of_dag_id, run_ids=[self.of_run_id]):
+            states = context["ti"].get_task_states(dag_id=self.of_dag_id, run_ids=[self.of_run_id])
+            tasks = states.get(self.of_run_id, {})
+            if tasks and not set(tasks) & set(EXECUTION_TASKS):
+                raise AirflowFailException(
+                    f"the run {self.of_run_id} of {self.of_dag_id} is no rebalance, it has none of the tasks "
+                    f"{', '.join(EXECUTION_TASKS)}: check both names"
+                )
             return Run(run_uri(self.of_dag_id, self.of_run_id))
         return find_run(self.of_dag_id, self.of_run_id)
 
