@@ -43,7 +43,10 @@ def read_policy(file: str, cluster_id: str) -> ApprovalPolicy:
         AirflowFailException: It cannot be read, or there is none for this cluster among others.
     """
     try:
-        return read_clusters(Path(file) if file else None).approval.of_cluster(cluster_id)
+        clusters = read_clusters(Path(file) if file else None)
+        if clusters.approval is None:
+            raise ValueError("; ".join(clusters.problems()))
+        return clusters.approval.of_cluster(cluster_id)
     except (ValueError, InvalidInputError) as error:
         raise AirflowFailException(
             f"the approval policy cannot be read, so that nothing is approved: {error}; "

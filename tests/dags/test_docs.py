@@ -24,6 +24,7 @@ SCHEDULED = "kafka_rebalance_scheduled_"  # and the name of a cluster
 OF_OTHERS = {  # Airflow, Python and Spark say these
     "Error code is: 1. Last spark-submit output:",
     "No such file or directory: 'spark-submit'",
+    "JAVA_HOME is not set",
     "All masters are unresponsive",
     "ModuleNotFoundError: No module named 'rebalance_lib'",
 }

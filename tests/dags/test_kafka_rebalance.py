@@ -146,6 +146,31 @@ def test_another_candidate_and_another_throttle_can_be_chosen(run_dag, cluster, 
     assert ended.run.artifacts.read_json("audit.json")["throttles"][0]["rate"] == 7_000_000
 
 
+def test_a_run_that_is_marked_failed_while_it_waits_for_the_cluster_lock_ends_as_failed(run_dag, monkeypatch):
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from kafka_rebalance_airflow.sensors.cluster_lock import ClusterLockSensor
+
+    def marked(self, context):
+        mark_failed(context["run_id"])
+        raise AirflowFailException("the run is marked failed")
+
+    monkeypatch.setattr(ClusterLockSensor, "poke", marked)
+    ended = run_dag("kafka_rebalance")
+    assert (ended.state, ended.states["claim_cluster"], ended.states["finalize"]) == ("failed", "failed", "failed")
+    assert {ended.states[task] for task in ("snapshot_topology", "arm", "remove_throttle")} == {"skipped"}
+
+
+def mark_failed(run_id):
+    from airflow.api.common.mark_tasks import set_dag_run_state_to_failed
+    from airflow.models.serialized_dag import SerializedDagModel
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        dag = SerializedDagModel.get_dag("kafka_rebalance", session=session)
+        set_dag_run_state_to_failed(dag=dag, run_id=run_id, commit=True, session=session)
+
+
 def test_a_wrong_form_is_refused_before_the_snapshot(run_dag):
     ended = run_dag("kafka_rebalance", mode="drain", window="at night", review="automatic")
     assert ended.state == "failed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from itertools import pairwise
@@ -10,7 +11,7 @@ import pytest
 
 from kafka_rebalance_airflow.fields import MODES
 from rebalance_lib.planner import Mode
-from tests.dags.conftest import DAGS
+from tests.dags.conftest import CLUSTERS, DAGS, read_dags
 
 FIRST = ["check_form", "claim_cluster"]
 LAST = ["review_plan", "arm", "apply_throttle", "execute_plan", "verify_plan", "remove_throttle", "finalize"]
@@ -32,7 +33,7 @@ BESIDE = {
     "kafka_history": {"snapshot_second", "compact_history"},
 }
 REVIEWED = {
-    "check_form": 0,
+    "check_form": 2,
     "claim_cluster": 2,
     "review_plan": 5,
     "remind_reviewers": 0,
@@ -53,7 +54,7 @@ RETRIES = {
     "kafka_rebalance_adjust": {"adjust_run": 0},
     "kafka_rebalance_cancel": {"ask_to_cancel": 0, "wait_for_run": 2, "clean_up": 5},
     "kafka_fleet_plan": {
-        "check_form": 0,
+        "check_form": 2,
         "snapshot_first": 1,
         "snapshot_second": 1,
         "compute_placement": 1,
@@ -87,6 +88,8 @@ def test_the_clean_up_runs_whatever_happened_once_the_run_is_armed(dagbag, dag_i
     assert [t.task_id for t in dag.tasks if t.is_setup] == ["arm"]
     assert [t.task_id for t in dag.topological_sort() if t.is_teardown] == ["remove_throttle", "finalize"]
     assert dag.get_task("finalize").on_failure_fail_dagrun
+    assert dag.get_task("remove_throttle").upstream_task_ids == {"arm", "verify_plan"}
+    assert dag.get_task("finalize").upstream_task_ids == {"remove_throttle"}, "it ends runs that were never armed too"
     assert dag.dagrun_timeout is None
 
 
@@ -131,8 +134,63 @@ def test_a_cluster_of_the_file_has_its_schedule_and_its_defaults(dagbag):
     assert [asset.name for asset in second.schedule] == published
 
 
+def test_what_is_triggered_by_hand_runs_at_once_and_what_has_a_schedule_waits_to_be_unpaused(dagbag):
+    paused = {dag_id for dag_id, dag in dagbag.dags.items() if dag.is_paused_upon_creation}
+    assert paused == {dag_id for dag_id, dag in dagbag.dags.items() if dag.schedule}
+    assert {dag.is_paused_upon_creation for dag_id, dag in dagbag.dags.items() if dag_id not in paused} == {False}
+
+
+@pytest.fixture
+def dags_of(tmp_path, monkeypatch):
+    """The DAGs with this text as the file of clusters, and the errors of their files."""
+    file = tmp_path / "clusters.yaml"
+    monkeypatch.setenv("AIRFLOW__KAFKA_REBALANCE__CLUSTERS", str(file))
+
+    def read(text):
+        file.write_text(text)
+        return read_dags()
+
+    return read
+
+
+@pytest.mark.parametrize("typo", ["thresold_bytes: 0.5", "threshold_bytes: [0.5"])
+def test_a_typo_in_one_entry_is_an_import_error_and_costs_the_schedule_of_that_cluster_alone(dags_of, typo):
+    bag = dags_of(CLUSTERS.replace("threshold_bytes: 0.5", typo))
+    ((file, error),) = bag.import_errors.items()
+    assert file.endswith("kafka_clusters.py")
+    assert "clusters.yaml: cluster first: " in error
+    assert sorted(bag.dags) == sorted(CHAINS)
+    first, second = (bag.dags[f"kafka_rebalance_scheduled_{name}"] for name in ("first", "second"))
+    assert (first.schedule, first.get_task("check_form").problem in error) == (None, True)
+    assert first.params["kafka_conn_id"] == "kafka_default"
+    assert second.get_task("check_form").problem == ""
+    assert [asset.name for asset in second.schedule] == ["kafka_snapshot_second"]
+    assert bag.dags["kafka_snapshot"].has_task("snapshot_first"), "it restores throttles that dead runs left"
+
+
+def test_steps_of_a_run_that_is_under_way_are_there_though_the_file_of_clusters_cannot_be_read(dags_of):
+    bag = dags_of("clusters: [")
+    there = {"kafka_rebalance", "kafka_rebalance_adjust", "kafka_rebalance_cancel", "kafka_rebalance_rollback"}
+    assert set(bag.dags) == there
+    assert "this is no YAML" in bag.dags["kafka_rebalance"].get_task("check_form").problem
+
+
+@pytest.mark.parametrize("dag_id", REBALANCING)
+def test_the_clean_up_needs_no_form_and_no_file_of_clusters(dagbag, dag_id):
+    for task_id in ("remove_throttle", "finalize"):
+        task = dagbag.dags[dag_id].get_task(task_id)
+        assert (task.kafka_conn_id, "params" in task.run_uri) == ("", False)
+
+
 def test_the_form_has_every_mode_in_the_planner_s_words():
     assert {str(mode): f"{mode}: {mode.explained}" for mode in Mode} == MODES
+
+
+def test_what_is_no_setting_of_a_run_is_handed_to_the_step_that_refuses_it(dagbag):
+    params = {"dag_id": "kafka_rebalance", "run_id": "one", "action": "adjust", "throtle": 5, "window": None}
+    template = dagbag.dags["kafka_rebalance_adjust"].get_task("adjust_run").changes
+    changes = dagbag.dags["kafka_rebalance_adjust"].get_template_env().from_string(template).render(params=params)
+    assert json.loads(changes) == {"throtle": 5, "window": None}
 
 
 @pytest.mark.parametrize("dag_id", REBALANCING)

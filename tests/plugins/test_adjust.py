@@ -34,7 +34,7 @@ def adjust(tmp_path, monkeypatch):
             {
                 "dag_run": SimpleNamespace(triggering_user_name="ada"),
                 "run_id": "adjusts",
-                "ti": SimpleNamespace(get_dr_count=active),
+                "ti": SimpleNamespace(get_dr_count=active, get_task_states=lambda **_: {}),
             }
         )
         return Controls.of(Settings(), requests())
@@ -84,6 +84,7 @@ def test_a_window_is_changed_and_lifted(adjust):
         ({"order": "shuffled"}, "order: order is 'shuffled': give one of"),
         ({"max_run_time": -1}, "max_run_time: max run time is -1.0 seconds"),
         ({"moves_in": "x", "moves_out": "y"}, "moves_in: .*; moves_out: "),
+        ({"throtle": 7}, "throtle: there is no such setting, only .*throttle"),
         ({"cancel": True}, "cancel: there is no such setting"),
         ({"action": "pause", "throttle": 7}, "pause takes no values, but throttle was given"),
         ({"run_id": "old", "throttle": 7}, "the run old of kafka_rebalance has ended"),

@@ -92,7 +92,10 @@ def run_of(tmp_path, monkeypatch):
         }
         try:
             write_policy(attempt.policy, attempt.fields)
-            defaults = read_clusters().clusters[0].fields
+            entry, *_ = read_clusters().clusters
+            if entry.problem:
+                raise ValueError(entry.problem)  # as check_form refuses it
+            defaults = entry.fields
             params = {name: param.resolve() for name, param in rebalance_params(defaults).items()}
             form = read_form({**params, **attempt.conf})
 
@@ -249,6 +252,14 @@ ATTEMPTS = {
     ),
     "a file that is damaged while the plan waits": (
         Attempt(answers=("approval: {default: {approvers: [", says("anna"))),
+        "the approval policy cannot be read, so that nothing is approved",
+    ),
+    "a section of the file that is misspelt": (
+        Attempt("aproval: {default: {approvals: 2}}", answers=(says("anna"),)),
+        "there is no 'aproval': use snapshots, spark, approval and clusters",
+    ),
+    "a policy behind an entry that is no YAML": (
+        Attempt(answers=('  d: {kafka_conn_id: "k}\napproval: {default: {approvers: [anna]}}', says("mallory"))),
         "the approval policy cannot be read, so that nothing is approved",
     ),
     # in the answer

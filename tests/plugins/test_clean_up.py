@@ -140,6 +140,17 @@ def test_a_run_that_was_never_approved_cancels_nothing(airflow, cluster, topic, 
     assert cluster.reassignments() == {}
 
 
+def test_a_clean_up_takes_the_connection_that_the_run_began_with(airflow, cluster, topic):
+    name = topic("clean-up-connection", [[1]], size=3_000_000)
+    context = airflow.context("one")
+    run, _ = moving(context, cluster, {TopicPartition(name, 0): [2]}, SLOW)
+    assert RemoveThrottleOperator(task_id="remove_throttle", run_uri=run.uri).execute(context)["topics"] == 1
+    assert cluster.reassignments() == {}
+    airflow.states["verify_plan"] = "failed"
+    with pytest.raises(AirflowFailException, match="failed: verify_plan"):
+        FinalizeOperator(task_id="finalize", run_uri=run.uri).execute(context)
+
+
 def test_moves_of_another_run_to_the_same_brokers_are_left_alone(airflow, cluster, topic):
     name, other = topic("clean-up-same", [[1]], size=3_000_000), topic("clean-up-left", [[1]])
     goal = {TopicPartition(name, 0): [2]}
@@ -195,6 +206,27 @@ def test_a_run_that_waits_for_its_turn_can_be_cancelled(airflow, cluster):
     assert clean_up(airflow, "two") == {"topics": 0, "brokers": []}
 
 
+@pytest.mark.parametrize("state", ["running", "queued", "up_for_retry"])
+def test_a_run_is_not_cleaned_up_while_a_step_of_it_is_at_work(airflow, state):
+    airflow.active.add((DAG, "one"))
+    ask(airflow, "one")
+    airflow.states["verify_plan"] = state
+    with pytest.raises(RuntimeError, match=f"still at work .verify_plan is {state}.*tried again"):
+        clean_up(airflow, "one")
+    airflow.states["verify_plan"] = "failed"
+    assert clean_up(airflow, "one") == {"topics": 0, "brokers": []}
+
+
+def test_a_run_that_a_dead_triggerer_left_deferred_is_cleaned_up_where_the_lock_of_the_run_tells(airflow, monkeypatch):
+    airflow.active.add((DAG, "one"))
+    ask(airflow, "one")
+    airflow.states["verify_plan"] = "deferred"
+    assert clean_up(airflow, "one") == {"topics": 0, "brokers": []}
+    monkeypatch.setattr(Artifacts, "is_local", False)
+    with pytest.raises(RuntimeError, match=r"verify_plan is deferred.*mark it failed there"):
+        clean_up(airflow, "one")
+
+
 def test_a_run_that_nobody_knows_cannot_be_cancelled(airflow):
     for step in (ask, clean_up):
         with pytest.raises(AirflowFailException, match="no run 'nothing' of 'kafka_rebalance' has left anything"):
@@ -202,11 +234,19 @@ def test_a_run_that_nobody_knows_cannot_be_cancelled(airflow):
     assert not Artifacts(run_uri(DAG, "nothing")).files()
 
 
+def test_a_run_of_a_dag_that_rebalances_nothing_cannot_be_cancelled(airflow, tmp_path):
+    airflow.active.add((DAG, "one"))
+    airflow.states["tidy"] = "running"
+    with pytest.raises(AirflowFailException, match="the run one of kafka_rebalance is no rebalance"):
+        ask(airflow, "one")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_run_that_was_cancelled_while_it_waits_for_its_review_must_be_rejected(airflow, cluster, topic):
     name = topic("clean-up-review", [[1]])
     context = airflow.context("one")
     run = planned(context, cluster, {TopicPartition(name, 0): [2]})
-    airflow.states["review_plan"] = "awaiting_input"
+    airflow.states |= {"review_plan": "awaiting_input", "verify_plan": "None"}
     ask(airflow, "one")
     with pytest.raises(AirflowFailException, match=r"still waits for its review.*reject it there"):
         clean_up(airflow, "one")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_rebalance_airflow.clusters import ClusterEntry, read_clusters
+from kafka_rebalance_airflow.clusters import ClusterEntry, check_clusters, read_clusters
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_approval_policies_are_by_the_id_of_the_cluster(clusters):
         ),
         ("{snapshots: snapshot, clusters: {a: {kafka_conn_id: k}}}", "snapshots cannot be 'snapshot': it is no cron"),
         ("clusters: {a: {kafka_conn_id: k, kafka_conn_id: l}}", "cluster a: kafka_conn_id is there twice, in line 1"),
-        ("clusters:\n  a: {kafka_conn_id: k}\n  a: {kafka_conn_id: l}", "clusters: a is there twice, in line 3"),
+        ("clusters:\n  a: {kafka_conn_id: k}\n  a: {kafka_conn_id: l}", "clusters: a is there twice: keep one"),
         (
             "clusters: {a: {kafka_conn_id: k, capacities: {default: {cpu: 0}}}}",
             "cluster a: capacities.default.cpu is 0: give a number above 0",
@@ -121,9 +121,64 @@ def test_approval_policies_are_by_the_id_of_the_cluster(clusters):
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_the_file_the_cluster_and_the_field(clusters, text, told):
+def test_what_is_wrong_is_told_with_the_file_the_cluster_and_the_field(tmp_path, text, told):
+    (tmp_path / "clusters.yaml").write_text(text)
     with pytest.raises(ValueError, match=f"clusters.yaml: .*{told}"):
-        clusters(text)
+        check_clusters(tmp_path / "clusters.yaml")
+
+
+TWO = """
+clusters:
+  a:
+    kafka_conn_id: k
+    schedule: "0 20 * * sat"
+    {}
+  b:
+    kafka_conn_id: l
+    schedule: "0 21 * * sat"
+spark:
+  num_executors: 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("thresold_bytes: 0.1", "cluster a: there is no field 'thresold_bytes'"),
+        ("excluded_topics: [audit", "cluster a: this is no YAML"),
+        ('quiet_hours: "07:00', "cluster a: this is no YAML"),
+        (" brokers: [1]", "cluster a: this is no YAML"),
+        ("spark: {num_executors: many}", "cluster a: spark: num_executors cannot be 'many'"),
+    ],
+)
+def test_an_entry_that_is_wrong_costs_its_own_schedule_alone(clusters, line, told):
+    found = clusters(TWO.format(line))
+    wrong, right = found.clusters
+    assert (wrong.name, wrong.kafka_conn_id, wrong.schedule) == ("a", "k", None)
+    assert told in wrong.problem
+    assert (right.schedule, right.problem, found.problem, found.spark) == (
+        "0 21 * * sat",
+        "",
+        "",
+        {"num_executors": 2},
+    )
+    assert found.problems() == [wrong.problem]
+
+
+def test_an_error_of_yaml_is_told_with_its_line(clusters):
+    (problem,) = clusters(TWO.format("excluded_topics: [audit")).problems()
+    assert "line 6" in problem
+
+
+def test_a_snapshot_for_a_plan_is_refused_by_what_is_wrong_about_brokers_rather_than_taken_without_it(clusters):
+    found = clusters("clusters: {a: {kafka_conn_id: k, broker_sets: [1]}}")
+    assert found.brokers_by_connection() == {"k": {"broker_sets": [1]}}
+
+
+def test_what_is_wrong_beside_the_entries_leaves_clusters_their_snapshots(clusters):
+    found = clusters("{snapshots: often, clusters: {a: {kafka_conn_id: k, schedule: '@daily'}}}")
+    assert "snapshots cannot be 'often'" in found.problem
+    assert (found.snapshots, found.clusters[0].schedule) == ("*/5 * * * *", "@daily")
 
 
 def test_whatever_the_form_has_can_be_said_of_a_cluster(clusters):

@@ -7,9 +7,12 @@ import math
 from functools import cache
 
 import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowFailException
 
 from kafka_rebalance_airflow.fields import LOADS, rebalance_params, request_params
 from kafka_rebalance_airflow.form import read_form
+from kafka_rebalance_airflow.operators.form import CheckFormOperator
 from rebalance_lib.history import LoadOptions, Statistic
 from rebalance_lib.planner import Request
 
@@ -147,8 +150,18 @@ def test_a_default_that_is_not_acceptable_is_refused_by_name(name, value):
 
 
 def test_a_field_that_is_not_there_is_refused_with_those_that_are():
-    with pytest.raises(ValueError, match="there is no field 'modes': use some of kafka_conn_id, mode"):
-        rebalance_params({"modes": "balance"})
+    with pytest.raises(ValueError, match="there is no field 'x': use some of kafka_conn_id, mode"):
+        rebalance_params({"x": "balance"})
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("throtle", "throttle"), ("exclude_topics", "excluded_topics")])
+def test_a_field_that_is_misspelt_is_refused_with_the_name_that_is_meant(wrong, right, monkeypatch):
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", '{"conn_type": "kafka", "host": "a"}')
+    step = CheckFormOperator(task_id="check_form")
+    dag = DAG("kafka_rebalance", params=rebalance_params())
+    assert step.execute({"dag": dag, "params": filled()})["kafka_conn_id"] == "kafka_default"
+    with pytest.raises(AirflowFailException, match=f"there is no field '{wrong}': use {right}; there is no field 'y'"):
+        step.execute({"dag": dag, "params": filled(**{wrong: 1, "y": 2})})
 
 
 NUMBERS = [

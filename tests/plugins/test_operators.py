@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from kafka_rebalance_airflow.clean_up import CANCEL_HONOURED, refuse_if_cancelled
 from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.hooks.kafka_admin import KafkaAdminHook
-from kafka_rebalance_airflow.operators.execution import ExecutePlanOperator, RemoveThrottleOperator
+from kafka_rebalance_airflow.operators.execution import ExecutePlanOperator, FinalizeOperator, RemoveThrottleOperator
 from kafka_rebalance_airflow.operators.plan import SnapshotTopologyOperator
 from kafka_rebalance_airflow.operators.review import ReviewPlanOperator
 from kafka_rebalance_airflow.triggers.reassignment import PlanTrigger
@@ -133,6 +134,25 @@ def test_a_snapshot_without_consumer_groups_is_one_all_the_same(tmp_path, monkey
     assert committed.null_count == len(committed), "what is not known is not nothing"
 
 
+def finalized(tmp_path, **states):
+    step = FinalizeOperator(
+        task_id="finalize", run_uri=tmp_path.as_uri(), armed_by="arm", required_tasks=["claim_cluster"]
+    )
+    ti = SimpleNamespace(get_task_states=lambda dag_id, run_ids: {run_ids[0]: states})
+    step.execute({"dag": SimpleNamespace(dag_id="kafka_rebalance"), "run_id": "one", "ti": ti})
+
+
+@pytest.mark.parametrize("state", ["failed", "skipped"])  # skipped: it was queued when the run was marked
+def test_a_run_that_was_marked_failed_before_it_was_armed_ends_as_failed(tmp_path, state):
+    with pytest.raises(AirflowFailException, match=r"failed: claim_cluster\. Nothing was changed"):
+        finalized(tmp_path, claim_cluster=state, review_plan="skipped", arm="skipped")
+
+
+def test_a_run_of_which_nothing_was_approved_ends_with_a_skip(tmp_path):
+    with pytest.raises(AirflowSkipException, match="nothing was approved"):
+        finalized(tmp_path, claim_cluster="success", review_plan="success", arm="skipped")
+
+
 def test_run_ids_that_differ_have_places_that_differ(monkeypatch):
     monkeypatch.setenv("AIRFLOW__KAFKA_REBALANCE__ARTIFACTS", "file:///a/")
     first, second = (run_uri("dag", run_id) for run_id in ("manual__1:2+3", "manual__1_2_3"))
@@ -177,12 +197,50 @@ def test_a_login_that_would_not_be_used_is_refused(monkeypatch):
         KafkaAdminHook("kafka_test").settings()
 
 
-def test_the_connection_test_tells_what_is_there(monkeypatch, kafka):
+def test_the_connection_test_tells_what_is_there_in_its_answer_and_on_the_command_line(monkeypatch, kafka, capsys):
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_TEST", json.dumps({"conn_type": "kafka", "host": kafka.bootstrap_servers}))
     assert KafkaAdminHook("kafka_test").test_connection() == (
         True,
         f"cluster {kafka.cluster_id} with 4 brokers, Kafka 4.3",
     )
+    assert f"connection 'kafka_test': cluster {kafka.cluster_id} with 4 brokers, Kafka 4.3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("configured", "level"), [(logging.NOTSET, logging.WARNING), (logging.INFO, logging.INFO)])
+def test_the_client_logs_warnings_alone_unless_somebody_configured_it(monkeypatch, kafka, configured, level):
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_TEST", json.dumps({"conn_type": "kafka", "host": kafka.bootstrap_servers}))
+    logger = logging.getLogger("kafka")
+    monkeypatch.setattr(logger, "level", configured)
+    with KafkaAdminHook("kafka_test").get_conn():
+        assert logger.level == level
+
+
+@pytest.mark.parametrize(
+    ("answer", "settings"),
+    [
+        ({}, {"throttle": 5_000_000, "moves_in": 3, "bytes_in_flight": 9}),
+        ({"throttle": None}, {"throttle": None, "moves_in": 3, "bytes_in_flight": 9}),
+        (
+            {"throttle": 7_000_000, "moves_per_broker": None, "bytes_in_flight": None},
+            {"throttle": 7_000_000, "moves_in": 0, "bytes_in_flight": 0},
+        ),
+    ],
+)
+def test_a_field_that_a_reviewer_empties_is_a_limit_less(tmp_path, answer, settings):
+    review = review_of(tmp_path)
+    review.settings = {"throttle": 5_000_000, "moves_in": 3, "moves_out": 3, "bytes_in_flight": 9}
+    changed = review._changed(answer)
+    assert {name: changed[name] for name in settings} == settings
+
+
+def test_a_candidate_that_changes_nothing_is_not_offered(tmp_path):
+    figures = {"full": (2, 5), "leaders": (0, 0), "half": (1, 3)}
+    candidates = {
+        name: {"figures": {"partitions_changed": changed, "bytes_moved": moved}}
+        for name, (changed, moved) in figures.items()
+    }
+    options = review_of(tmp_path)._options({"candidates": candidates, "recommended": "full"})
+    assert list(options.values()) == ["full", "half", None]
 
 
 def test_the_trigger_carries_no_secret(monkeypatch):

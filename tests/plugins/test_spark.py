@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import sys
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
+from kafka_rebalance_airflow.clusters import check_clusters
 from kafka_rebalance_airflow.factories import fleet_dag, history_dag, rebalance_dag, scheduled_dags
 from kafka_rebalance_airflow.operators.history import ForecastCapacityOperator
 from kafka_rebalance_airflow.operators.plan import ComputePlacementOperator
@@ -169,7 +174,7 @@ def test_what_is_wrong_is_refused_when_the_file_is_read_and_by_the_factory(block
         rebalance_dag(clusters=tmp_path / "none.yaml", spark=block)
     (tmp_path / "clusters.yaml").write_text(json.dumps({"clusters": {"a": {"kafka_conn_id": "k", "spark": block}}}))
     with pytest.raises(ValueError, match=f"clusters.yaml: cluster a: .*{message}"):
-        fleet_dag(tmp_path / "clusters.yaml")
+        check_clusters(tmp_path / "clusters.yaml")
 
 
 def test_what_is_wrong_in_a_connection_is_said_with_its_name(monkeypatch):
@@ -179,6 +184,23 @@ def test_what_is_wrong_in_a_connection_is_said_with_its_name(monkeypatch):
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(wrong))
     with pytest.raises(AirflowFailException, match="connection spark_default: spark: spark_conn_id has no meaning"):
         told(ComputePlacementOperator(task_id="plan", run_uris="", request={}))
+
+
+@pytest.mark.parametrize("on_path", [True, False])
+def test_spark_submit_is_the_one_on_the_path_or_else_the_one_beside_the_interpreter(tmp_path, monkeypatch, on_path):
+    found = {}
+
+    def execute(*_):
+        found.update({name: shutil.which(name) for name in ("spark-submit", "python3")})
+
+    monkeypatch.setattr(SparkSubmitOperator, "execute", execute)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("spark-submit", "python3")[not on_path :]:
+        (tmp_path / name).touch(mode=0o755)
+    ComputePlacementOperator(task_id="plan", run_uris=tmp_path.as_uri(), request={}).execute({})
+    expected = tmp_path if on_path else Path(sys.executable).parent
+    assert found == {name: str(expected / name) for name in found}
+    assert os.environ["PATH"] == str(tmp_path)
 
 
 def test_the_overhead_follows_partitions_and_cores_and_back():

@@ -31,20 +31,20 @@ def adjust_dag(dag_id: str = "kafka_rebalance_adjust", **dag_arguments: Any) -> 
         dag_id: Its id.
         **dag_arguments: What else `airflow.sdk.DAG` takes.
     """
-    fields = adjust_params()
     with DAG(
         dag_id=dag_id,
         schedule=None,
-        params={**run_params(), **fields},
+        params={**run_params(), **adjust_params()},
         tags=["kafka", "rebalance"],
-        **{"doc_md": DOC, **dag_arguments},
+        **{"doc_md": DOC, "is_paused_upon_creation": False, **dag_arguments},
     ) as dag:
-        changes = ", ".join(f"'{name}': params.{name}" for name in fields if name != "action")
+        # What is no setting is handed over too, and refused by name.
+        beside = [*run_params(), "action"]
         AdjustRunOperator(
             task_id="adjust_run",
             of_dag_id="{{ params.dag_id }}",
             of_run_id="{{ params.run_id }}",
             action="{{ params.action }}",
-            changes=f"{{{{ {{{changes}}} | tojson }}}}",
+            changes=f"{{{{ dict(params.items() | rejectattr(0, 'in', {beside})) | tojson }}}}",
         )
     return dag

@@ -53,7 +53,7 @@ def cancel_dag(dag_id: str = "kafka_rebalance_cancel", **dag_arguments: Any) -> 
         schedule=None,
         params=run_params(),
         tags=["kafka", "rebalance"],
-        **{"doc_md": DOC, **dag_arguments},
+        **{"doc_md": DOC, "is_paused_upon_creation": False, **dag_arguments},
     ) as dag:
         of_run = {"of_dag_id": "{{ params.dag_id }}", "of_run_id": "{{ params.run_id }}"}
         chain(

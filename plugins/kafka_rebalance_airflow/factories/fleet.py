@@ -41,16 +41,16 @@ def fleet_dag(
         **dag_arguments: What else `airflow.sdk.DAG` takes.
     """
     known = read_clusters(file)
-    clusters = known.clusters
+    clusters = known.connected()
     snapshots = [f"snapshot_{one.name}" for one in clusters]
     with DAG(
         dag_id=dag_id,
         schedule=None,
         params={**request_params(), **settings_params()},
         tags=["kafka", "rebalance"],
-        **{"doc_md": DOC, "max_active_runs": 1, **dag_arguments},
+        **{"doc_md": DOC, "max_active_runs": 1, "is_paused_upon_creation": False, **dag_arguments},
     ) as dag:
-        check_form = CheckFormOperator(task_id="check_form")
+        check_form = CheckFormOperator(task_id="check_form", retries=2, retry_delay=RETRY_DELAY)
         compute_placement = ComputePlacementOperator(
             task_id="compute_placement",
             run_uris=f"{{{{ ti.xcom_pull(task_ids={snapshots}) | select | map(attribute='run') | list | tojson }}}}",

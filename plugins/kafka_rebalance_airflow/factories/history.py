@@ -44,7 +44,8 @@ def history_dag(
         **dag_arguments: What else `airflow.sdk.DAG` takes.
     """
     known = read_clusters(file)
-    snapshots = [f"snapshot_{one.name}" for one in known.clusters]
+    clusters = known.connected()
+    snapshots = [f"snapshot_{one.name}" for one in clusters]
     reached = f"ti.xcom_pull(task_ids={snapshots}) | select | map(attribute='%s') | list | tojson"
     with DAG(
         dag_id=dag_id,
@@ -68,14 +69,14 @@ def history_dag(
         }
         forecast_capacity = ForecastCapacityOperator(
             task_id="forecast_capacity",
-            clusters=len(known.clusters),
+            clusters=len(clusters),
             run_uris=f"{{{{ {reached % 'run'} }}}}",
             cluster_ids=f"{{{{ {reached % 'cluster_id'} }}}}",
             trigger_rule="all_done_min_one_success",
             **job,
         )
         CompactHistoryOperator(task_id="compact_history", **job)  # alone: a task after it would hide that it failed
-        for one in known.clusters:
+        for one in clusters:
             snapshot = SnapshotTopologyOperator(
                 task_id=f"snapshot_{one.name}",
                 kafka_conn_id=one.kafka_conn_id,

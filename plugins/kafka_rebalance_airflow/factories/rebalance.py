@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk import DAG, chain
 
-from kafka_rebalance_airflow.clusters import read_clusters
+from kafka_rebalance_airflow.clusters import Clusters, read_clusters
 from kafka_rebalance_airflow.factories.steps import KAFKA, MACROS, RETRY_DELAY, RUN, first_steps, form_field, last_steps
 from kafka_rebalance_airflow.fields import rebalance_params
 from kafka_rebalance_airflow.notifications import notify_of_failure
@@ -51,6 +51,7 @@ def rebalance_dag(
     tags: Iterable[str] = (),
     clusters: Path | None = None,
     spark: Mapping[str, Any] | None = None,
+    problem: str = "",
     **dag_arguments: Any,
 ) -> DAG:
     """A DAG that rebalances a cluster, from the form to the report.
@@ -63,12 +64,16 @@ def rebalance_dag(
         clusters: The file of clusters, if the installation sets none, for what it says of brokers, of Spark and of
             approvals.
         spark: What the Spark job is given (`kafka_rebalance_airflow.spark`); goes before what the file says.
+        problem: Why new runs are refused, if they are; what is wrong in the file of clusters refuses them too.
         **dag_arguments: What else `airflow.sdk.DAG` takes.
 
     Raises:
-        ValueError: A default is not acceptable, or something in ``spark`` or in the file of clusters is wrong.
+        ValueError: A default is not acceptable, or something in ``spark`` is wrong.
     """
-    known = read_clusters(clusters)
+    try:
+        known = read_clusters(clusters)
+    except ValueError as error:  # the steps of a run that is under way must be there whatever the file has
+        known = Clusters(None, (), problem=str(error))
     with DAG(
         dag_id=dag_id,
         schedule=schedule,
@@ -78,11 +83,12 @@ def rebalance_dag(
         **{
             "doc_md": DOC,
             "catchup": False,
+            "is_paused_upon_creation": None if schedule else False,  # None: as the installation has it
             "on_failure_callback": notify_of_failure,
             **dag_arguments,
         },
     ) as dag:
-        claim_cluster = first_steps()
+        claim_cluster = first_steps(problem or known.problem)
         snapshot_topology = SnapshotTopologyOperator(
             task_id="snapshot_topology",
             kafka_conn_id=KAFKA,

@@ -39,7 +39,12 @@ def rollback_dag(
         params={**run_params(), "kafka_conn_id": connection_param(), **settings_params(), **review_params()},
         tags=["kafka", "rebalance"],
         user_defined_macros=MACROS,
-        **{"doc_md": DOC, "on_failure_callback": notify_of_failure, **dag_arguments},
+        **{
+            "doc_md": DOC,
+            "is_paused_upon_creation": False,
+            "on_failure_callback": notify_of_failure,
+            **dag_arguments,
+        },
     ) as dag:
         claim_cluster = first_steps()
         prepare_rollback = PrepareRollbackOperator(

@@ -17,19 +17,22 @@ SCHEDULED_DOC = """
 
 The DAG `kafka_rebalance` for one cluster, with the defaults of the file of clusters: it plans on schedule, does nothing
 if the imbalance is under the thresholds (skipped, with the figures), and asks for a review otherwise, unless the plan
-is within the limits of automatic approval. It can be triggered by hand too.
+is within the limits of automatic approval. It can be triggered by hand too. Hours of a cron expression are UTC, unless
+Airflow's `[core] default_timezone` is another zone.
 """
 
 
 def scheduled_dags(file: Path | None = None, spark: Mapping[str, Any] | None = None) -> list[DAG]:
     """The DAGs ``kafka_rebalance_scheduled_NAME``, one for each cluster of the file with a schedule.
 
+    One for a wrong entry is there too: runs of it may be under way. It has no schedule, and refuses new runs.
+
     Args:
         file: The file of clusters, if the installation sets none.
         spark: What their Spark jobs are given; goes before what the file says.
 
     Raises:
-        ValueError: Something in the file is wrong.
+        ValueError: The file cannot be read.
     """
     return [
         rebalance_dag(
@@ -39,10 +42,11 @@ def scheduled_dags(file: Path | None = None, spark: Mapping[str, Any] | None = N
             spark=spark,
             schedule=[snapshot_asset(one.name)] if one.schedule == AFTER_SNAPSHOT else one.schedule,
             tags=["scheduled", one.name],
-            doc_md=SCHEDULED_DOC.format(name=one.name) + DOC,
+            doc_md=(f"**{one.problem}**\n" if one.problem else "") + SCHEDULED_DOC.format(name=one.name) + DOC,
+            problem=one.problem,
             is_paused_upon_creation=True,
             max_active_runs=1,
         )
         for one in read_clusters(file).clusters
-        if one.schedule
+        if one.schedule or one.problem
     ]

@@ -46,7 +46,7 @@ def snapshot_dag(file: Path | None = None, dag_id: str = "kafka_snapshot", **dag
         },
     ) as dag:
         tidy = TidyOperator(task_id="tidy", retries=1, retry_delay=RETRY_DELAY).as_teardown()  # does not fail the run
-        for one in known.clusters:
+        for one in known.connected():
             snapshot = RecordSnapshotOperator(
                 task_id=f"snapshot_{one.name}",
                 kafka_conn_id=one.kafka_conn_id,

@@ -3,8 +3,9 @@
     check_form >> claim_cluster >> (snapshot and plan, or the rollback of a run) >> review_plan ...
     ... >> arm >> apply_throttle >> execute_plan >> verify_plan >> remove_throttle >> finalize
 
-``arm`` is a setup that touches nothing, and the last two are its teardowns: once it has succeeded they run whatever
-happens, and before that they do not.
+``arm`` is a setup that touches nothing, and ``remove_throttle`` is its teardown: once it has succeeded it runs whatever
+happens, and before that it does not. ``finalize`` runs at the end of every run: one that was marked failed before
+``arm`` would be a success for Airflow, since all that follows is skipped.
 """
 
 from __future__ import annotations
@@ -41,9 +42,13 @@ def form_field(name: str) -> str:
     return f"{{{{ ti.xcom_pull(task_ids='check_form')['{name}'] | tojson }}}}"
 
 
-def first_steps() -> BaseOperator:
-    """Check the form, and wait for the cluster lock; returns the last of them."""
-    check_form = CheckFormOperator(task_id="check_form")
+def first_steps(problem: str = "") -> BaseOperator:
+    """Check the form, and wait for the cluster lock; returns the last of them.
+
+    Args:
+        problem: Why new runs are refused, if they are.
+    """
+    check_form = CheckFormOperator(task_id="check_form", problem=problem, retries=2, retry_delay=RETRY_DELAY)
     claim_cluster = ClusterLockSensor(
         task_id="claim_cluster",
         kafka_conn_id=KAFKA,
@@ -99,15 +104,17 @@ def last_steps(planned: BaseOperator, subject: str, clusters: Path | None = None
         **{**step, "retry_delay": timedelta(seconds=5)},
     )
     remove_throttle = RemoveThrottleOperator(
-        task_id="remove_throttle", retries=5, retry_exponential_backoff=True, retry_delay=RETRY_DELAY, **of_run
+        task_id="remove_throttle", retries=5, retry_exponential_backoff=True, retry_delay=RETRY_DELAY, run_uri=RUN
     )
     finalize = FinalizeOperator(
-        task_id="finalize", ignored_tasks=[remind_reviewers.task_id], retries=2, retry_delay=RETRY_DELAY, **of_run
+        task_id="finalize",
+        run_uri=RUN,
+        ignored_tasks=[remind_reviewers.task_id],
+        armed_by=arm.task_id,
+        required_tasks=sorted({planned.task_id, *planned.get_flat_relative_ids(upstream=True)}),
+        retries=2,
+        retry_delay=RETRY_DELAY,
     )
     planned >> remind_reviewers
     chain(planned, review_plan, arm, apply_throttle, execute_plan, verify_plan)
-    (
-        verify_plan
-        >> remove_throttle.as_teardown(setups=arm)
-        >> finalize.as_teardown(setups=arm, on_failure_fail_dagrun=True)
-    )
+    (verify_plan >> remove_throttle.as_teardown(setups=arm) >> finalize.as_teardown(on_failure_fail_dagrun=True))

@@ -7,7 +7,8 @@ The same fields are the trigger form of every DAG that rebalances, with other de
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from airflow.sdk import Param
@@ -28,6 +29,7 @@ __all__ = [
     "MODES",
     "adjust_params",
     "check_horizon",
+    "check_names",
     "connection_param",
     "is_finite",
     "rebalance_params",
@@ -57,9 +59,8 @@ def rebalance_params(defaults: Mapping[str, Any] | None = None) -> dict[str, Par
 
 def with_defaults(params: dict[str, Param], defaults: Mapping[str, Any]) -> dict[str, Param]:
     """The fields with these defaults, each checked against its schema."""
+    check_names(defaults, params)
     for name, value in defaults.items():
-        if name not in params:
-            raise ValueError(f"there is no field {name!r}: use some of {', '.join(params)}")
         if not is_finite(value):
             raise ValueError(f"{name} cannot be {value!r}: give a finite number")
         try:
@@ -74,3 +75,12 @@ def with_defaults(params: dict[str, Param], defaults: Mapping[str, Any]) -> dict
 def is_finite(value: object) -> bool:
     """Whether a value is neither NaN nor infinite. The schema of a field lets NaN pass: no comparison with it holds."""
     return not isinstance(value, float) or math.isfinite(value)
+
+
+def check_names(given: Iterable[str], fields: Iterable[str]) -> None:
+    """Raise ValueError for names that no field has, with the name that is meant, if there is one like it."""
+    known = list(fields)
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        near = {name: get_close_matches(name, known, 1) or [f"some of {', '.join(known)}"] for name in unknown}
+        raise ValueError("; ".join(f"there is no field {name!r}: use {near[name][0]}" for name in unknown))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
@@ -72,20 +73,27 @@ class KafkaAdminHook(BaseHook):
         from rebalance_lib.errors import ClusterError, InvalidInputError
 
         settings = self.settings()
+        if (logger := logging.getLogger("kafka")).level == logging.NOTSET:
+            logger.setLevel(logging.WARNING)  # some thirty lines for each connection hide those of the task
         try:
             return Cluster(settings)
         except (ClusterError, InvalidInputError) as error:
             raise type(error)(f"connection {self.kafka_conn_id!r}: {error}") from error
 
     def test_connection(self) -> tuple[bool, str]:
-        """Answer the Test button of the connection form."""
+        """Answer the Test button of the connection form.
+
+        It is printed too: ``airflow connections test`` shows a failure's answer alone, and no logs.
+        """
         try:
             with self.get_conn() as cluster:
                 described = cluster.describe()
                 found = f"cluster {described['cluster_id']} with {len(described['brokers'])} brokers"
-                return True, f"{found}, Kafka {cluster.kafka_version()}{_lacks(cluster.missing_operations())}"
+                found += f", Kafka {cluster.kafka_version()}{_lacks(cluster.missing_operations())}"
         except Exception as error:
             return False, f"{type(error).__name__}: {error}"
+        print(f"connection {self.kafka_conn_id!r}: {found}")
+        return True, found
 
 
 def _servers(named: str | None, connection: Connection) -> list[str]:

@@ -12,6 +12,7 @@ from kafka_rebalance_airflow.clean_up import clean_up_run, pending_cancels
 from kafka_rebalance_airflow.cluster_lock import ACTIVE
 from kafka_rebalance_airflow.config import run_uri
 from kafka_rebalance_airflow.operators.plan import find_run
+from kafka_rebalance_airflow.sensors.cancellation import EXECUTION_TASKS, tasks_at_work
 from kafka_rebalance_airflow.sensors.review import WAITING
 
 if TYPE_CHECKING:
@@ -41,11 +42,18 @@ class OfRunOperator(BaseOperator):
         """The run, which may have written nothing yet if Airflow knows it.
 
         Raises:
-            AirflowFailException: Airflow does not know it, and it has written nothing.
+            AirflowFailException: Airflow does not know it, and it has written nothing; or it is no rebalance.
         """
         from rebalance_lib.execution import Run
 
         if context["ti"].get_dr_count(dag_id=self.of_dag_id, run_ids=[self.of_run_id]):
+            states = context["ti"].get_task_states(dag_id=self.of_dag_id, run_ids=[self.of_run_id])
+            tasks = states.get(self.of_run_id, {})
+            if tasks and not set(tasks) & set(EXECUTION_TASKS):
+                raise AirflowFailException(
+                    f"the run {self.of_run_id} of {self.of_dag_id} is no rebalance, it has none of the tasks "
+                    f"{', '.join(EXECUTION_TASKS)}: check both names"
+                )
             return Run(run_uri(self.of_dag_id, self.of_run_id))
         return find_run(self.of_dag_id, self.of_run_id)
 
@@ -77,7 +85,11 @@ class AskToCancelOperator(OfRunOperator):
 
 
 class CleanUpOperator(OfRunOperator):
-    """Make sure that nothing of a run is left: if it died, its moves under way are cancelled and throttles restored."""
+    """Make sure that nothing of a run is left: if it died, its moves under way are cancelled and throttles restored.
+
+    It fails, and is tried again, while a step of the run is at work. Where artifacts are files, the lock of the run
+    tells whether one that waits in the triggerer is.
+    """
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Clean up in the run's place; does nothing if the run did."""
@@ -88,6 +100,15 @@ class CleanUpOperator(OfRunOperator):
             raise AirflowFailException(
                 f"the run {self.of_run_id} of {self.of_dag_id} cannot be approved any more, but still waits for its "
                 "review, and holds the cluster lock until then: reject it there"
+            )
+        busy = tasks_at_work(context, self.of_dag_id, self.of_run_id)
+        if run.artifacts.is_local:
+            busy = {task: state for task, state in busy.items() if state != "deferred"}
+        if busy:
+            listed = ", ".join(f"{task} is {state}" for task, state in busy.items())
+            raise RuntimeError(
+                f"the run {self.of_run_id} of {self.of_dag_id} is still at work ({listed}): this task is tried again; "
+                "if the triggerer or worker of that task died, mark it failed there, then clear this one"
             )
         cleaned = clean_up_run(run, context, self.log, of=(self.of_dag_id, self.of_run_id))
         if not self.is_active(context):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from kafka_rebalance_airflow.clean_up import clean_up_run, honour_cancels, refuse_if_cancelled
 from kafka_rebalance_airflow.cluster_lock import lock_cluster
@@ -161,15 +161,15 @@ class ExecutePlanOperator(ExecutionOperator):
 class TeardownOperator(BaseOperator):
     """A step that runs whatever happened: what it needs is in the run's directory, and no XCom of another task.
 
-    :param kafka_conn_id: connection to the cluster.
     :param run_uri: the run's artifacts.
+    :param kafka_conn_id: connection to the cluster; the one that the run began with if it is empty.
     """
 
     template_fields: Sequence[str] = ("kafka_conn_id", "run_uri")
     operator_extra_links = (PlanPageLink(),)
     ui_color = "#f6e6e4"
 
-    def __init__(self, *, kafka_conn_id: str, run_uri: str, **kwargs: Any) -> None:
+    def __init__(self, *, run_uri: str, kafka_conn_id: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.kafka_conn_id = kafka_conn_id
         self.run_uri = run_uri
@@ -194,23 +194,42 @@ class RemoveThrottleOperator(TeardownOperator):
 class FinalizeOperator(TeardownOperator):
     """Elect the preferred leaders, compare the cluster with the plan, write the record of the run and the report.
 
-    Fails if any step of the run failed: a run whose clean-up went well would otherwise end as a success.
+    Fails if any step of the run failed: a run whose clean-up went well would otherwise end as a success. So would one
+    that is marked failed before it is armed, since Airflow skips all that follows; nothing else is to be done then.
 
     :param ignored_tasks: tasks whose failure does not fail the run.
+    :param armed_by: the task without whose success there is nothing to finish.
+    :param required_tasks: tasks that nothing but a mark skips.
     """
 
-    def __init__(self, *, ignored_tasks: Sequence[str] = (), **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        ignored_tasks: Sequence[str] = (),
+        armed_by: str = "",
+        required_tasks: Sequence[str] = (),
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.ignored_tasks = ignored_tasks
+        self.armed_by = armed_by
+        self.required_tasks = required_tasks
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Finish what can be finished, and say how it ended."""
+        from rebalance_lib.artifacts import RUN
         from rebalance_lib.execution import Run, finalize_run
 
-        failed = self._failed(context)
+        states = self._states(context)
+        failed = sorted(task for task, state in states.items() if self._has_failed(task, state))
+        if self.armed_by and states.get(self.armed_by) != "success":
+            if failed:
+                raise AirflowFailException(f"failed: {', '.join(failed)}. Nothing was changed.")
+            raise AirflowSkipException("nothing was approved, and nothing was changed")
         run = Run(self.run_uri)
         review = run.review()
-        with KafkaAdminHook(self.kafka_conn_id).get_conn() as cluster:
+        conn_id = self.kafka_conn_id or run.artifacts.read_json(RUN)["kafka_conn_id"]
+        with KafkaAdminHook(conn_id).get_conn() as cluster:
             outcome = finalize_run(
                 cluster,
                 run,
@@ -224,11 +243,13 @@ class FinalizeOperator(TeardownOperator):
             raise AirflowFailException(f"failed: {', '.join(failed)}. {outcome.verdict} Report: {outcome.report}")
         if not outcome.completed:
             raise AirflowFailException(f"{outcome.verdict} Report: {outcome.report}")
-        notify_from(context, FINISHED, f"the rebalance of {self.kafka_conn_id} is done: {outcome.verdict}")
+        notify_from(context, FINISHED, f"the rebalance of {conn_id} is done: {outcome.verdict}")
         return {"verdict": outcome.verdict, "report": outcome.report}
 
-    def _failed(self, context: Context) -> list[str]:
+    def _states(self, context: Context) -> dict[str, str]:
         run_id = context["run_id"]
         states = context["ti"].get_task_states(dag_id=context["dag"].dag_id, run_ids=[run_id])[run_id]
-        ended = {task: str(state) for task, state in states.items() if task not in self.ignored_tasks}
-        return sorted(task for task, state in ended.items() if state in ("failed", "upstream_failed"))
+        return {task: str(state) for task, state in states.items() if task not in self.ignored_tasks}
+
+    def _has_failed(self, task: str, state: str) -> bool:
+        return state in ("failed", "upstream_failed") or (state == "skipped" and task in self.required_tasks)

@@ -288,21 +288,23 @@ class ReviewPlanOperator(ApprovalOperator):
         return options
 
     def _options(self, summary: dict[str, Any]) -> dict[str, str | None]:
-        """What a person can choose: a way to approve each candidate, and Reject."""
+        """What a person can choose: a way to approve each candidate that changes anything, and Reject."""
         found, best = summary["candidates"], summary["recommended"]
-        names = sorted(found, key=lambda name: (name != best, -found[name]["figures"]["bytes_moved"]))
+        offered = [name for name, one in found.items() if one["figures"]["partitions_changed"]]
+        names = sorted(offered, key=lambda name: (name != best, -found[name]["figures"]["bytes_moved"]))
         if len(names) == 1:
             return {self.APPROVE: names[0], self.REJECT: None}
         return {**{f"{self.APPROVE} {name}": name for name in names}, self.REJECT: None}
 
     def _changed(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The settings as the person wants them; what comes through the API is checked here."""
+        """The settings as the person wants them: an emptied field is no limit. What the API brings is checked here."""
         from rebalance_lib.errors import RebalanceError
         from rebalance_lib.execution import Settings
 
-        values = {name: given[name] for name in ("throttle", "bytes_in_flight") if given.get(name) is not None}
-        if (moves := given.get("moves_per_broker")) is not None:
-            values |= {"moves_in": moves, "moves_out": moves}
+        values = {name: given[name] for name in ("throttle", "bytes_in_flight") if name in given}
+        if "moves_per_broker" in given:
+            values |= dict.fromkeys(("moves_in", "moves_out"), given["moves_per_broker"])
+        values = {name: 0 if value is None and name != "throttle" else value for name, value in values.items()}
         try:
             return Settings.from_dict({**as_object(self.settings), **values}).as_dict()
         except RebalanceError as error:

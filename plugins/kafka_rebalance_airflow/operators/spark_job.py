@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import os
+import shutil
+import sysconfig
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +70,8 @@ class SparkJobOperator(SparkSubmitOperator):
                 self._connect_job = ConnectJob(self._conn_id, self.application, self.application_args, self.log)
                 self._connect_job.run()
             else:
-                super().execute(context)
+                with spark_submit_on_path():
+                    super().execute(context)
 
     def on_kill(self) -> None:
         """End the job."""
@@ -103,3 +108,18 @@ class SparkJobOperator(SparkSubmitOperator):
             found.setdefault("spark.driver.extraJavaOptions", driver_java_options())
         self.conf = {**found, **(self.conf or {})}
         return super()._get_hook()
+
+
+@contextmanager
+def spark_submit_on_path() -> Iterator[None]:
+    """Where ``PATH`` has no spark-submit, put the directory of this Python first, in which pip installs pyspark's.
+
+    Spark's driver, and executors on this machine, then have this Python too, as in an active virtual environment.
+    """
+    before = os.environ.get("PATH", os.defpath)
+    if shutil.which("spark-submit", path=before) is None:
+        os.environ["PATH"] = f"{sysconfig.get_path('scripts')}{os.pathsep}{before}"
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before

@@ -17,6 +17,8 @@ AT_WORK = ("running", "deferred", "queued", "scheduled", "up_for_retry", "up_for
 class RunAtRestSensor(BaseSensorOperator):
     """Wait until no step of a run is at work on the cluster any more.
 
+    A poll that fails is logged, and the next one comes.
+
     :param of_dag_id: the DAG of the run.
     :param of_run_id: the run.
     """
@@ -24,17 +26,19 @@ class RunAtRestSensor(BaseSensorOperator):
     template_fields: Sequence[str] = ("of_dag_id", "of_run_id")
 
     def __init__(self, *, of_dag_id: str, of_run_id: str, **kwargs: Any) -> None:
-        super().__init__(mode="reschedule", **kwargs)
+        super().__init__(**{"mode": "reschedule", "silent_fail": True, **kwargs})
         self.of_dag_id = of_dag_id
         self.of_run_id = of_run_id
 
     def poke(self, context: Context) -> bool:
         """Look at the run's steps."""
-        found = context["ti"].get_task_states(
-            dag_id=self.of_dag_id, task_ids=list(EXECUTION_TASKS), run_ids=[self.of_run_id]
-        )
-        states = found.get(self.of_run_id, {})
-        busy = sorted(task for task, state in states.items() if str(state) in AT_WORK)
+        busy = tasks_at_work(context, self.of_dag_id, self.of_run_id)
         if busy:
             self.log.info("still at work: %s", ", ".join(busy))
         return not busy
+
+
+def tasks_at_work(context: Context, of_dag_id: str, of_run_id: str) -> dict[str, str]:
+    """The steps of a run that are at work on the cluster, with their states."""
+    found = context["ti"].get_task_states(dag_id=of_dag_id, task_ids=list(EXECUTION_TASKS), run_ids=[of_run_id])
+    return {task: str(state) for task, state in sorted(found.get(of_run_id, {}).items()) if str(state) in AT_WORK}

@@ -23,7 +23,7 @@ class ClusterLockSensor(BaseSensorOperator):
     """Lock a cluster for this run; as long as another run holds the lock, or another tool moves replicas, wait or fail.
 
     Runs of this Airflow are known by their locks; who moves replicas from outside, from another Airflow too, is seen
-    in Kafka.
+    in Kafka. The first poll must succeed; of later ones, those that fail are logged, and the next one comes.
 
     :param kafka_conn_id: connection to the cluster.
     :param on_busy: ``wait`` or ``fail``.
@@ -36,6 +36,11 @@ class ClusterLockSensor(BaseSensorOperator):
         super().__init__(mode="reschedule", **kwargs)
         self.kafka_conn_id = kafka_conn_id
         self.on_busy = on_busy
+
+    def execute(self, context: Context) -> Any:
+        """Poll once; a cluster that could be reached is waited for, whatever happens to it meanwhile."""
+        self.silent_fail = context["ti"].get_first_reschedule_date(context) is not None
+        return super().execute(context)
 
     def poke(self, context: Context) -> bool:
         """Lock the cluster if it is free, unless somebody asked to cancel the run meanwhile."""

@@ -35,7 +35,7 @@ class RemindReviewersSensor(BaseSensorOperator):
     def __init__(
         self, *, run_uri: str, review_task_id: str = "review_plan", hours: float | str = 0, **kwargs: Any
     ) -> None:
-        super().__init__(mode="reschedule", never_fail=True, **kwargs)
+        super().__init__(**{"mode": "reschedule", "silent_fail": True, "never_fail": True, **kwargs})
         self.run_uri = run_uri
         self.review_task_id = review_task_id
         self.hours = hours
