@@ -326,14 +326,20 @@ class Artifacts:
                 raise RebalanceError(f"{uri} cannot be written: {error.strerror or error}") from error
             raise FileMissingError(f"{uri} is missing: did the step that writes it succeed?") from error
         except pa.ArrowInvalid as error:
-            raise InvalidInputError(f"{uri} is no Parquet file: {error}") from error
+            raise InvalidInputError(f"{uri} is no Parquet file: {_on_one_line(error)}") from error
         except OSError as error:
-            raise RebalanceError(f"{uri} cannot be {what}: {error.strerror or error}") from error
+            of_arrow = error.errno is None and not place.is_object_store
+            wrong = "is damaged" if of_arrow else f"cannot be {what}"
+            raise RebalanceError(f"{uri} {wrong}: {error.strerror or _on_one_line(error)}") from error
         except Exception as error:
             if not place.is_object_store:
                 raise
             # Clients of object stores have errors of their own: no credentials, no such host.
             raise RebalanceError(f"{uri} cannot be {what}: {type(error).__name__}: {error}") from error
+
+
+def _on_one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _make_hidden(place: Place, target: str) -> str:

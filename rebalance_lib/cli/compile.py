@@ -27,4 +27,5 @@ def compile_loops(*, output: Output) -> None:
     if not here:
         output.say("All loops are compiled already.")
     archive = archive_classes(output.remark)
+    output.say(f"Spark's classes are archived in {archive}." if archive else "Spark's classes are not archived.")
     output.result({"compiled": here, "archive": str(archive) if archive else None})

@@ -124,7 +124,6 @@ def submit(run: Artifacts, inputs: PlanInputs, master: str | None) -> None:
     if program is None:
         raise InvalidInputError("spark-submit is not there: install Spark, or plan with --engine local")
     chosen = ["--master", master] if master else []
-    settings = ["--conf", "spark.log.level=WARN", "--conf", "spark.ui.enabled=false"]
     arguments = ["--run", run.uri, "--request", json.dumps(request.as_dict()), "--pace", json.dumps(pace.as_dict())]
     if past:
         arguments += ["--history", past.history.uri, *past.options.arguments()]
@@ -134,7 +133,7 @@ def submit(run: Artifacts, inputs: PlanInputs, master: str | None) -> None:
         **os.environ,
     }
     done = subprocess.run(
-        [program, *chosen, *settings, str(JOB), *arguments],
+        [program, *chosen, str(JOB), *arguments],
         capture_output=True,
         encoding="utf-8",
         errors="replace",

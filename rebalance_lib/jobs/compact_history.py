@@ -52,7 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RebalanceError as error:
         return log.fail(str(error))
     if not days:
-        print("compact_history: no day is over yet")
+        known = clusters(history, options.cluster)
+        why = "no day is over yet" if known else f"the history at {history.uri} has no cluster yet"
+        print(f"compact_history: {why}")
         return 0
     with session("kafka-rebalance compact_history") as spark:
         found = compact(spark, history, days)

@@ -33,6 +33,7 @@ from pyspark.sql import functions as f
 
 REMOTE = "SPARK_REMOTE"
 OWN = {
+    "spark.log.level": "WARN",  # else a thousand lines hide the few that matter
     "spark.ui.enabled": "false",  # a web server that nobody opens while a plan is made takes a second to start
     "spark.ui.showConsoleProgress": "false",
     # Over TCP, each task waits some 40 ms for a delayed acknowledgement: 300 empty tasks took 9 s so, and 3 s without.

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
 
 from rebalance_lib.artifacts import Artifacts
-from rebalance_lib.history import files_between
+from rebalance_lib.history import append_sample, files_between
 from rebalance_lib.jobs import compact_history as job
-from tests.history.samples import EXAMPLE, window, write
+from tests.history.samples import EXAMPLE, sample, window, write
 
 DAY = 24 * 3600
 
@@ -90,6 +91,9 @@ def test_whatever_goes_wrong_with_a_day_is_said(monkeypatch, history):
 
 
 def test_without_a_day_that_is_over_no_session_is_started(history, capsys):
+    assert job.main(["--history", history.uri]) == 0
+    assert f"the history at {history.uri} has no cluster yet" in capsys.readouterr().out
+    append_sample(history, "c", sample(EXAMPLE[0], 0), datetime.now(UTC))
     assert job.main(["--history", history.uri]) == 0
     assert "no day is over yet" in capsys.readouterr().out
     assert job.main(["--history", history.uri, "--cluster", "x"]) == 1
