@@ -60,14 +60,19 @@ def join_shards(
         request: As for the whole cluster.
         placed: By candidate.
     """
+    if not any(_changes(model, *one) for one in placed.values()):  # no shard found anything to do
+        return {name: Placement(replace(model, rest=rest), one, model.leader) for name, (one, rest) in placed.items()}
     return {name: _joined(model, scope, request, name, one) for name, one in placed.items()}
+
+
+def _changes(model: ClusterModel, layout: Layout, rest: Rest) -> bool:
+    """Whether shards that place the sample so have changed anything, in it or in the rest."""
+    return not layout.is_like(Layout.of(model)) or bool(rest.changes.count("partitions_changed"))
 
 
 def _joined(model: ClusterModel, scope: Scope, request: Request, name: str, placed: Placed) -> Placement:
     layout, rest = placed
     after = replace(model, rest=rest)
-    if layout.is_like(Layout.of(model)) and not rest.changes.count("partitions_changed"):
-        return Placement(after, layout, model.leader)  # no shard found anything to do
     start = model.at_horizon()
     expected = replace(_with_moved(model, rest), rest=rest).at_horizon()
     if start is not model:

@@ -431,7 +431,7 @@ def excluded_topics_begin(patch: Patch) -> None:
 
 @plant("moves begin outside the window")
 def window_is_ignored(patch: Patch) -> None:
-    patch.setattr(Settings, "open_at", lambda *_: True)
+    patch.setattr(Settings, "closed_at", lambda *_: None)
 
 
 @plant("moves begin after the maximum run time")
