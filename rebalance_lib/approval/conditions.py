@@ -87,14 +87,14 @@ def refusals(conditions: Iterable[Condition]) -> list[str]:
 
 def request_conditions(policy: ApprovalPolicy, requested: Requested) -> list[Condition]:
     """Whether the form only tightens the policy."""
-    strangers = [name for name in requested.approvers if policy.approvers and name not in policy.approvers]
+    unlisted = [name for name in requested.approvers if policy.approvers and name not in policy.approvers]
     some = len(set(requested.approvers)) or policy.approvals
     return [
         Condition(
             "approvers",
-            not strangers,
-            f"the form lets {_list(strangers)} approve, the policy only {_list(policy.approvers)}"
-            if strangers
+            not unlisted,
+            f"the form lets {_list(unlisted)} approve, the policy only {_list(policy.approvers)}"
+            if unlisted
             else "the form names no approver beyond the policy's",
         ),
         Condition(

@@ -88,14 +88,7 @@ def session(app_name: str, started: Future[SparkSession] | None = None) -> Itera
         app_name: What the application is called, unless spark-submit has named it.
         started: The answer of `start_session`, if it was called.
     """
-    if started is not None:
-        own = started.result()
-        try:
-            yield own
-        finally:
-            own.stop()
-        return
-    active = SparkSession.getActiveSession()
+    active = SparkSession.getActiveSession() if started is None else None
     if active is not None:
         another = another_session(active)
         try:
@@ -104,8 +97,11 @@ def session(app_name: str, started: Future[SparkSession] | None = None) -> Itera
             close_session(another)
             _activate(active)
         return
-    with session(app_name, start_session(app_name)) as own:
+    own = _make(app_name) if started is None else started.result()
+    try:
         yield own
+    finally:
+        own.stop()
 
 
 def tune_spark(spark: SparkSession, partitions: int) -> None:
